@@ -13,7 +13,7 @@ use pinwise_prediction::{
     ThreadKinds,
 };
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::{
     Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space,
 };
@@ -109,7 +109,7 @@ impl Study {
     fn testbed(&self, instances: usize, seed: u64) -> Result<SimulatedTestbed, Box<dyn Error>> {
         let (processor, machine, programs) =
             (self.processor.clone(), self.machine.clone(), vec![self.pipeline; instances]);
-        let window = Window::of(&programs);
+        let window = SimulatedWindow::of(&programs);
         Ok(SimulatedTestbed::new(processor, machine, programs, window, seed)?)
     }
 

@@ -7,7 +7,7 @@
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::{Alike, PerContext, SharingTree, Space};
 use std::error::Error;
 
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     for pipeline in PacketProgram::ALL {
         let programs = vec![pipeline; INSTANCES];
-        let window = Window::of(&programs);
+        let window = SimulatedWindow::of(&programs);
         let mut testbed =
             SimulatedTestbed::new(processor.clone(), machine.clone(), programs, window, 1)?;
         let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;

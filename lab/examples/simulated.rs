@@ -11,7 +11,7 @@ use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, PerContext, SharingTree, Space};
 use std::error::Error;
@@ -39,7 +39,7 @@ fn program(name: &str, runs: u64) -> Result<(), Box<dyn Error>> {
         .ok_or("there is no such program; pinwise workload --list names them")?;
     let processor = Processor::model("ultrasparc-t2")?;
     let machine = processor.machine();
-    let window = Window::of(&[pipeline; 2]);
+    let window = SimulatedWindow::of(&[pipeline; 2]);
     let mut testbed =
         SimulatedTestbed::new(processor, machine.clone(), vec![pipeline; 2], window, 1)?;
     let tree = SharingTree::new(&machine, Alike::ByStructure);

@@ -53,7 +53,7 @@ pinwise_measure::text_in_old_stores!(ExcerptReason);
 
 /// What the store holds. Earlier versions had no reason in it.
 #[derive(Serialize)]
-struct CharacterizationJson<'a> {
+struct StoredJson<'a> {
     #[serde(flatten)]
     characterization: &'a Characterization,
     excerpt: &'a Option<ExcerptReason>,
@@ -78,8 +78,7 @@ impl StoredCharacterization {
         excerpt: Option<ExcerptReason>,
     ) -> Result<Self, StoreError> {
         let kind = if excerpt.is_none() { WHOLE } else { EXCERPT };
-        let document =
-            CharacterizationJson { characterization: &characterization, excerpt: &excerpt };
+        let document = StoredJson { characterization: &characterization, excerpt: &excerpt };
         let document = serde_json::to_string(&document)
             .map_err(|error| store.unusable(format!("cannot hold it: {error}")))?;
         let stored = store.add_about_machine(&characterization.fingerprint, kind, document)?;

@@ -3,7 +3,7 @@
 
 use crate::output::{self, Interrupted, Stdout, Usage};
 use crate::placement_header::placement_header;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use anyhow::Context as _;
 use pinwise_campaign::{Kind, Store, StoreError};
 use pinwise_jobs::{
@@ -85,7 +85,7 @@ fn left<J: Job>(error: &JobError, caller: &Caller, store: &Store) -> Option<J::A
 pub(crate) struct Terminal {
     /// The one document on stdout is the answer.
     json: bool,
-    progress: Option<Progress>,
+    progress: Option<ProgressLine>,
 }
 
 impl Terminal {
@@ -109,7 +109,7 @@ impl Events for Terminal {
             }
             Event::Comparison => output::aside("comparing everything on fresh windows"),
             Event::Measuring { budget, unit } => {
-                self.progress = Some(Progress::new(budget, unit.clone()));
+                self.progress = Some(ProgressLine::new(budget, unit.clone()));
             }
             Event::Measured(record) => {
                 if let Some(progress) = &mut self.progress {

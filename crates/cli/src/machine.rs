@@ -50,24 +50,24 @@ impl MachineArgument {
     /// Reads or builds the machine.
     pub(crate) fn load(&self) -> anyhow::Result<Machine> {
         match self.source()? {
-            Source::Model(name) => usage(Machine::model(&name)),
-            Source::Described(model) => Ok(model.processor().map_err(usage_of)?.machine()),
-            Source::Shape(shape) => usage(Machine::from_shape(&shape)),
-            Source::Xml(path, text) => {
+            MachineSource::Model(name) => usage(Machine::model(&name)),
+            MachineSource::Described(model) => Ok(model.processor().map_err(usage_of)?.machine()),
+            MachineSource::Shape(shape) => usage(Machine::from_shape(&shape)),
+            MachineSource::Xml(path, text) => {
                 usage(Machine::from_hwloc_xml(&text)).with_context(|| path.display().to_string())
             }
-            Source::Recorded(path, snapshot) => {
+            MachineSource::Recorded(path, snapshot) => {
                 usage(Machine::from_snapshot(&snapshot)).with_context(|| path.display().to_string())
             }
-            Source::Host => Ok(pinwise_linux::this_machine()?),
+            MachineSource::Host => Ok(pinwise_linux::this_machine()?),
         }
     }
 
     /// The files the machine is read from. Error: it is not read from files of `/sys`.
     pub(crate) fn snapshot(&self) -> anyhow::Result<Snapshot> {
         match self.source()? {
-            Source::Host => Ok(pinwise_linux::capture(Path::new("/"))?),
-            Source::Recorded(_, snapshot) => Ok(snapshot),
+            MachineSource::Host => Ok(pinwise_linux::capture(Path::new("/"))?),
+            MachineSource::Recorded(_, snapshot) => Ok(snapshot),
             _ => {
                 Err(Usage(format!("--record: '{}' has no files to record; use host", self.machine))
                     .into())
@@ -75,28 +75,28 @@ impl MachineArgument {
         }
     }
 
-    fn source(&self) -> anyhow::Result<Source> {
+    fn source(&self) -> anyhow::Result<MachineSource> {
         let name = self.machine.as_str();
         if name == "host" {
-            return Ok(Source::Host);
+            return Ok(MachineSource::Host);
         }
         if Machine::MODELS.contains(&name) {
-            return Ok(Source::Model(name.into()));
+            return Ok(MachineSource::Model(name.into()));
         }
         let path = PathBuf::from(name);
         if path.is_dir() {
             let snapshot = pinwise_linux::capture(&path)?;
-            return Ok(Source::Recorded(path, snapshot));
+            return Ok(MachineSource::Recorded(path, snapshot));
         }
         if name.ends_with(DESCRIPTION_EXTENSION) {
-            return Ok(Source::Described(SimulatedProcessor::read(name).map_err(usage_of)?));
+            return Ok(MachineSource::Described(SimulatedProcessor::read(name).map_err(usage_of)?));
         }
         if path.is_file() {
             return file(path);
         }
         let is_shape = name.contains(':') || name.starts_with(|first: char| first.is_ascii_digit());
         if is_shape && !name.contains('/') {
-            return Ok(Source::Shape(name.into()));
+            return Ok(MachineSource::Shape(name.into()));
         }
         let models = Machine::MODELS.join(", ");
         let known = "a description (NAME.toml), a shape such as 8x2x4, a recorded directory or tar \
@@ -165,7 +165,7 @@ impl TypedValueParser for Simulated {
     }
 }
 
-enum Source {
+enum MachineSource {
     Host,
     Model(String),
     Described(SimulatedProcessor),
@@ -175,7 +175,7 @@ enum Source {
 }
 
 /// An hwloc XML file, a description of a processor or a tar archive, by what is in it.
-fn file(path: PathBuf) -> anyhow::Result<Source> {
+fn file(path: PathBuf) -> anyhow::Result<MachineSource> {
     let what = || path.display().to_string();
     let mut bytes = Vec::new();
     File::open(&path)
@@ -185,19 +185,19 @@ fn file(path: PathBuf) -> anyhow::Result<Source> {
         let text = String::from_utf8(bytes)
             .map_err(|_| Usage("not UTF-8, hwloc's XML is".into()))
             .with_context(what)?;
-        return Ok(Source::Xml(path, text));
+        return Ok(MachineSource::Xml(path, text));
     }
     // The blocks of an archive are filled up with zeros, compressed or not it is not a text file.
     if !bytes.contains(&0) && str::from_utf8(&bytes).is_ok() {
         let taken = |error: JobError| {
             Usage(format!("{error} (pinwise reads any text that is not hwloc XML as one)"))
         };
-        return Ok(Source::Described(
+        return Ok(MachineSource::Described(
             SimulatedProcessor::described(&what(), bytes).map_err(taken)?,
         ));
     }
     let snapshot = usage(Snapshot::from_tar(&bytes)).with_context(what)?;
-    Ok(Source::Recorded(path, snapshot))
+    Ok(MachineSource::Recorded(path, snapshot))
 }
 
 /// A description that is no processor is the caller's mistake.

@@ -10,7 +10,7 @@ use pinwise_present::one_line;
 use std::time::Duration;
 
 /// The line.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: ProgressBar,
     budget: Budget,
     unit: Unit,
@@ -18,7 +18,7 @@ pub(crate) struct Progress {
     baseline: f64,
 }
 
-impl Progress {
+impl ProgressLine {
     /// An empty line for a search that may spend `budget`.
     pub(crate) fn new(budget: Budget, unit: Unit) -> Self {
         let length = match budget {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_line_of_a_long_search_says_what_counts_in_few_words() {
-        let mut progress = Progress::new(Budget::Measurements(5000), Unit::rate("packets/s"));
+        let mut progress = ProgressLine::new(Budget::Measurements(5000), Unit::rate("packets/s"));
         let pinned = Setting::Pinned(Assignment::new(vec![0, 1]));
         progress.take(&Setting::Unpinned, Some(1.124e6), 1, Duration::from_secs(1));
         progress.take(&pinned, Some(1.322e6), 4000, Duration::from_secs(3600));

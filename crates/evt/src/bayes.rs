@@ -29,7 +29,7 @@ const T_POINTS: usize = 256;
 
 /// The posterior of the end of a tail.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Posterior {
+pub(crate) struct TailEndPosterior {
     /// Largest exceedance.
     largest: f64,
     /// Posterior probability per step of t, summing to 1.
@@ -40,7 +40,7 @@ pub(crate) struct Posterior {
     pub(crate) scale: f64,
 }
 
-impl Posterior {
+impl TailEndPosterior {
     /// From exceedances, finite and above 0. `None` if their differences underflow, or there are
     /// none.
     pub(crate) fn new(exceedances: &[f64]) -> Option<Self> {
@@ -181,7 +181,7 @@ mod tests {
     fn the_quantiles_are_those_of_a_plain_grid() {
         for shape in [-0.4, -0.15, -0.05, 0.1] {
             let y = exceedances(shape, 50);
-            let posterior = Posterior::new(&y).unwrap();
+            let posterior = TailEndPosterior::new(&y).unwrap();
             for p in [0.5, 0.9, 0.95, 0.99] {
                 let (fast, slow) = (posterior.quantile(p), brute_force(&y, p));
                 assert!((fast / slow - 1.0).abs() < 0.005, "shape {shape}, p {p}: {fast} {slow}");
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_density_to_draw_encloses_the_probability() {
-        let posterior = Posterior::new(&exceedances(-0.2, 50)).unwrap();
+        let posterior = TailEndPosterior::new(&exceedances(-0.2, 50)).unwrap();
         let curve = posterior.curve();
         let area: f64 = curve.windows(2).map(|p| 0.5 * (p[0].1 + p[1].1) * (p[1].0 - p[0].0)).sum();
         assert!((area - 1.0).abs() < 0.01, "{area}");
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn nothing_to_fit_gives_no_posterior() {
-        assert_eq!(Posterior::new(&[]), None);
-        assert_eq!(Posterior::new(&[1e-310, 1e-309]), None);
+        assert_eq!(TailEndPosterior::new(&[]), None);
+        assert_eq!(TailEndPosterior::new(&[1e-310, 1e-309]), None);
     }
 }

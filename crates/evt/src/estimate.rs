@@ -1,6 +1,6 @@
 //! The bound: from a sample to the best possible performance, or to the reason why there is none.
 
-use crate::bayes::Posterior;
+use crate::bayes::TailEndPosterior;
 use crate::diagnostic::Limit;
 use crate::profile_likelihood::ProfileLikelihood;
 use crate::{Diagnostic, Fit, Refusal, Sample, better_fraction, fit, mean_excess};
@@ -143,7 +143,7 @@ impl BoundEstimate {
 }
 
 /// A tail's end before hard bounds: distances from the threshold.
-struct Tail {
+struct TailEnd {
     shape: f64,
     scale: f64,
     middle: f64,
@@ -173,7 +173,8 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
     let dropped = (sample.dropped() > 0).then_some(Diagnostic::Dropped { count: sample.dropped() });
     if options.exhausted {
         let notes = dropped.into_iter().chain([Diagnostic::Exhausted]).collect();
-        let tail = Tail { shape: 0.0, scale: 0.0, middle: 0.0, low: 0.0, high: Some(0.0), notes };
+        let tail =
+            TailEnd { shape: 0.0, scale: 0.0, middle: 0.0, low: 0.0, high: Some(0.0), notes };
         let exact = finish(sample, options, best, 0, tail)?;
         return Ok(BoundEstimate {
             threshold: None,
@@ -240,13 +241,13 @@ fn saturated(sample: &Sample) -> Option<usize> {
 }
 
 /// The posterior at the usual depth, with what the other depths and the likelihood alone say.
-fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<Tail, Refusal> {
-    let posterior = Posterior::new(exceedances).ok_or(Refusal::Range)?;
+fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<TailEnd, Refusal> {
+    let posterior = TailEndPosterior::new(exceedances).ok_or(Refusal::Range)?;
     let mut notes = Vec::new();
     if let Some(ties) = saturated(sample) {
         notes.push(Diagnostic::Saturated { ties });
         let at = exceedances[0];
-        return Ok(Tail {
+        return Ok(TailEnd {
             shape: -posterior.k,
             scale: posterior.scale,
             middle: at,
@@ -260,7 +261,7 @@ fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<Tail
         let margins =
             DEPTHS.iter().filter(|&&depth| depth <= distinct.len() / 4).filter_map(|&depth| {
                 let deep = Estimator::Bayes.exceedances(sample, distinct[depth]);
-                Some(Posterior::new(&deep)?.quantile(options.confidence) - deep[0])
+                Some(TailEndPosterior::new(&deep)?.quantile(options.confidence) - deep[0])
             });
         let (least, most) =
             margins.fold((f64::INFINITY, 0.0), |(l, m), margin| (margin.min(l), margin.max(m)));
@@ -272,7 +273,7 @@ fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<Tail
     if let Some(Fit { gpd, .. }) = fit(exceedances).filter(|fit| fit.gpd.shape() >= 0.0) {
         notes.push(Diagnostic::PriorDriven { shape: gpd.shape() });
     }
-    Ok(Tail {
+    Ok(TailEnd {
         shape: -posterior.k,
         scale: posterior.scale,
         middle: posterior.quantile(0.5),
@@ -288,7 +289,7 @@ fn profile(
     options: &Options,
     threshold: f64,
     exceedances: &[f64],
-) -> Result<Tail, Refusal> {
+) -> Result<TailEnd, Refusal> {
     let count = exceedances.len();
     let fitted = fit(exceedances).ok_or(Refusal::NoMaximum { threshold, exceedances: count })?;
     let (shape, scale) = (fitted.gpd.shape(), fitted.gpd.scale());
@@ -305,7 +306,7 @@ fn profile(
     if !mean_excess::straight(r_squared) {
         notes.push(Diagnostic::NotLinear { r_squared });
     }
-    Ok(Tail { shape, scale, middle: end, low, high, notes })
+    Ok(TailEnd { shape, scale, middle: end, low, high, notes })
 }
 
 /// Puts the tail on the threshold, applies the hard bound, and makes the gaps.
@@ -314,7 +315,7 @@ fn finish(
     options: &Options,
     threshold: f64,
     exceedances: usize,
-    tail: Tail,
+    tail: TailEnd,
 ) -> Result<BoundEstimate, Refusal> {
     let best = sample.best().ok_or(Refusal::Empty { dropped: sample.dropped() })?;
     let mut notes = tail.notes;

@@ -1,6 +1,6 @@
 //! The data behind an estimate, ready to be drawn.
 
-use crate::bayes::Posterior;
+use crate::bayes::TailEndPosterior;
 use crate::mean_excess::mean_excess;
 use crate::profile_likelihood::ProfileLikelihood;
 use crate::{BoundEstimate, Estimator, Gpd, Sample, fit};
@@ -86,7 +86,7 @@ fn curve(exceedances: &[f64], estimate: &BoundEstimate) -> Option<EndpointCurve>
     match estimate.method {
         Estimator::Exact => None,
         Estimator::Bayes => {
-            let points = Posterior::new(exceedances)?.curve();
+            let points = TailEndPosterior::new(exceedances)?.curve();
             Some(EndpointCurve::Posterior(
                 points
                     .into_iter()

@@ -9,7 +9,7 @@ mod noise;
 pub(crate) mod permission;
 mod system;
 
-pub use finding::{Capability, Events, Finding, FindingState};
+pub use finding::{Capability, CountedEvents, Finding, FindingState};
 pub use pinwise_monitor::Layer;
 
 use pinwise_topology::Machine;
@@ -21,8 +21,8 @@ pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Fi
         permission::affinity(),
         permission::fifo(),
         permission::capabilities(),
-        permission::events(Events::Hardware),
-        permission::events(Events::Software),
+        permission::events(CountedEvents::Hardware),
+        permission::events(CountedEvents::Software),
         permission::tracefs(),
         permission::bpf(),
         permission::monitor(),

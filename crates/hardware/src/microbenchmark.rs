@@ -40,4 +40,4 @@ mod random_loads;
 mod run;
 
 pub use bench::HostBench;
-use operation::Operation;
+use operation::InstructionKind;

@@ -401,7 +401,7 @@ fn recall_searches(
 }
 
 /// A search that was made.
-struct Searched {
+struct SearchedPlacement {
     campaign: CampaignId,
     outcome: Outcome,
     /// Measurements that only profiled.
@@ -410,7 +410,7 @@ struct Searched {
     drawn: u64,
 }
 
-impl Searched {
+impl SearchedPlacement {
     fn new(campaign: CampaignId, outcome: Outcome, records: &[Record]) -> Self {
         let of = |purpose| records.iter().filter(move |record| record.trial.purpose == purpose);
         let profiled = of(Purpose::Profile).count() as u64;
@@ -429,7 +429,7 @@ fn searched(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<Searched, JobError> {
+) -> Result<SearchedPlacement, JobError> {
     let parent = Parent::new(info.id, &way.strategy);
     let part = match stored::part(store, &parent)? {
         Some(part) => part,
@@ -450,7 +450,7 @@ fn searched(
         let search = PlacementSearch::new(&request.question, &tree, &part.new.workload)?;
         search_stored(store, &part, &request.question, search, testbed, caller, events)?
     };
-    Ok(Searched::new(part.id, outcome, &store.records(part.id)?))
+    Ok(SearchedPlacement::new(part.id, outcome, &store.records(part.id)?))
 }
 
 /// The notice that a search ended before its first look at the bound, if it did.
@@ -479,7 +479,7 @@ fn joined(
         ended += 1;
         spent += records.last().map_or(Duration::ZERO, |record| record.elapsed);
         made += records.len() as u32;
-        let searched = Searched::new(part.id, outcome, &records);
+        let searched = SearchedPlacement::new(part.id, outcome, &records);
         enter(&mut compared.ways, way, &searched);
     }
     // A window takes as long now as in the searches. Records decide that: resumed, the comparison
@@ -495,8 +495,8 @@ fn joined(
 }
 
 /// Adds what a search came to.
-fn enter(ways: &mut ComparedWays, way: &ComparedSearch, searched: &Searched) {
-    let Searched { campaign, outcome, profiled, .. } = searched;
+fn enter(ways: &mut ComparedWays, way: &ComparedSearch, searched: &SearchedPlacement) {
+    let SearchedPlacement { campaign, outcome, profiled, .. } = searched;
     let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
         name,
         entry: WayResult::Announced(assignment.clone()),

@@ -57,11 +57,11 @@ pub fn plan_path(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
 fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
     /// The fields that the requests of both kinds share.
     #[derive(Deserialize)]
-    struct Asked {
+    struct PlanField {
         plan: Option<PathBuf>,
     }
     match info.new.kind {
-        Kind::Place | Kind::Tune => Asked::deserialize(&info.new.question).ok()?.plan,
+        Kind::Place | Kind::Tune => PlanField::deserialize(&info.new.question).ok()?.plan,
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::JobError;
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, Window};
+use pinwise_processor::{Processor, SimulatedWindow};
 use pinwise_workloads::BuiltInWorkload;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -98,7 +98,7 @@ impl SimulationRequest {
         let (program, instances) = programs.remove(0);
         let usual = Self { model, program, instances, cycles: 0, starts: 0, others: programs };
         // A name that the model does not know is refused when the model is opened.
-        let Window { cycles, starts } = Window::of(&usual.known_programs());
+        let SimulatedWindow { cycles, starts } = SimulatedWindow::of(&usual.known_programs());
         Self { cycles, starts, ..usual }
     }
 

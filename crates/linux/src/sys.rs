@@ -147,14 +147,14 @@ pub fn start_at_nice(command: &mut Command, nice: i32) {
 
 /// The kernel's counts for processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// Time on a CPU, in user and kernel mode.
     pub cpu: Duration,
     /// Voluntary context switches.
     pub voluntary: u64,
 }
 
-impl Sub for Usage {
+impl Sub for ProcessUsage {
     type Output = Self;
 
     fn sub(self, earlier: Self) -> Self {
@@ -163,7 +163,7 @@ impl Sub for Usage {
 }
 
 /// The counts for this process's children that were waited for, and for those they waited for.
-pub fn usage_of_children() -> Usage {
+pub fn usage_of_children() -> ProcessUsage {
     // SAFETY: all-zero bytes are a valid `struct rusage`, which consists of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one `struct rusage`. The call fails for a bad pointer or an unknown
@@ -171,7 +171,10 @@ pub fn usage_of_children() -> Usage {
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     let time =
         |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
-    Usage { cpu: time(usage.ru_utime) + time(usage.ru_stime), voluntary: usage.ru_nvcsw as u64 }
+    ProcessUsage {
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        voluntary: usage.ru_nvcsw as u64,
+    }
 }
 
 /// The processor's time stamp counter, if it has one that user code may read.

@@ -171,12 +171,12 @@ text_in_old_stores!(ProgramNote);
 /// A value, or the text that stood for it in earlier versions.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum One<T> {
+enum ValueOrText<T> {
     Text(String),
     Value(T),
 }
 
-impl<T: From<String>> One<T> {
+impl<T: From<String>> ValueOrText<T> {
     fn value(self) -> T {
         match self {
             Self::Text(text) => text.into(),
@@ -194,7 +194,7 @@ where
     T: DeserializeOwned + From<String>,
     D: Deserializer<'de>,
 {
-    One::deserialize(deserializer).map(One::value)
+    ValueOrText::deserialize(deserializer).map(ValueOrText::value)
 }
 
 /// Reads a value that was plain text in earlier versions, or that is not there.
@@ -206,7 +206,7 @@ where
     T: DeserializeOwned + From<String>,
     D: Deserializer<'de>,
 {
-    Ok(Option::deserialize(deserializer)?.map(One::value))
+    Ok(Option::deserialize(deserializer)?.map(ValueOrText::value))
 }
 
 /// Reads a list of values that were plain text in earlier versions. An item is a text or a value.
@@ -220,13 +220,13 @@ where
 {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Stored<T> {
+    enum StoredNotes<T> {
         Text(String),
-        List(Vec<One<T>>),
+        List(Vec<ValueOrText<T>>),
     }
-    Ok(match Stored::deserialize(deserializer)? {
-        Stored::Text(text) => vec![text.into()],
-        Stored::List(list) => list.into_iter().map(One::value).collect(),
+    Ok(match StoredNotes::deserialize(deserializer)? {
+        StoredNotes::Text(text) => vec![text.into()],
+        StoredNotes::List(list) => list.into_iter().map(ValueOrText::value).collect(),
     })
 }
 

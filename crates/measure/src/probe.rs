@@ -120,7 +120,7 @@ impl Probed {
     /// The measurement of a probe that watched for `window`, with `more` stored next to it.
     pub fn measurement(&self, window: Duration, more: Option<&impl Serialize>) -> Measurement {
         #[derive(Serialize)]
-        struct Stored<'a, T> {
+        struct StoredProbe<'a, T> {
             #[serde(flatten)]
             probed: &'a Probed,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ impl Probed {
             performance: self.probe.progress.rate,
             duration: window,
             spread: self.probe.progress.error,
-            detail: Detail::of(&Stored { probed: self, more }),
+            detail: Detail::of(&StoredProbe { probed: self, more }),
         }
     }
 
@@ -149,10 +149,10 @@ impl Probed {
     /// What the testbed stored next to the probe.
     pub fn more<T: DeserializeOwned>(measurement: &Measurement) -> Result<T, MeasureError> {
         #[derive(Deserialize)]
-        struct Stored<T> {
+        struct StoredMore<T> {
             more: T,
         }
-        Self::read(measurement).map(|Stored { more }| more)
+        Self::read(measurement).map(|StoredMore { more }| more)
     }
 
     fn read<T: DeserializeOwned>(measurement: &Measurement) -> Result<T, MeasureError> {

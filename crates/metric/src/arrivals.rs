@@ -5,7 +5,7 @@ use crate::cadence::WITHIN_A_BLOCK;
 use crate::growing_file::FileLines;
 use crate::pattern::Pattern;
 use crate::reading::Interpretation;
-use crate::source::{Failure, MetricValue, Source, sleep_until};
+use crate::source::{MetricValue, Source, SourceError, sleep_until};
 use pinwise_figures::counted;
 use pinwise_linux::{OutputLine, quotable};
 use pinwise_measure::{MeasureError, Retry};
@@ -25,8 +25,8 @@ pub(crate) struct Arrival {
 /// Why no arrival can come.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
-    /// The source failed; see [`Failure`].
-    Failed(Failure),
+    /// The source failed; see [`SourceError`].
+    Failed(SourceError),
     /// Nothing will ever come; the text says what ended.
     Closed(String),
 }
@@ -40,8 +40,8 @@ impl From<Stop> for MeasureError {
     }
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
+impl From<SourceError> for Stop {
+    fn from(failure: SourceError) -> Self {
         Self::Failed(failure)
     }
 }
@@ -114,14 +114,14 @@ impl Arrivals for MatchingLines {
         };
         loop {
             if cancelled() {
-                return Err(Failure::Cancelled.into());
+                return Err(SourceError::Cancelled.into());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(left.min(Duration::from_millis(10))) {
                 Ok(OutputLine { at, late, text }) => {
                     self.count += 1;
                     self.bytes += text.len() as u64 + 1;
-                    if let Some(sample) = self.pattern.find(&text).map_err(Failure::from)? {
+                    if let Some(sample) = self.pattern.find(&text).map_err(SourceError::from)? {
                         self.matched += 1;
                         return Ok(Some(Arrival { sample, at, late }));
                     }
@@ -133,7 +133,7 @@ impl Arrivals for MatchingLines {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) if self.lacks_file() => {
-                    return Err(Failure::Hopeless(self.received()).into());
+                    return Err(SourceError::Hopeless(self.received()).into());
                 }
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -312,7 +312,7 @@ impl Arrivals for Renewals {
 pub(crate) fn read_dated(
     source: &mut dyn Source,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Arrival, Failure> {
+) -> Result<Arrival, SourceError> {
     let before = Instant::now();
     let sample = source.read(cancelled)?;
     Ok(Arrival { sample, at: before + before.elapsed() / 2, late: Duration::ZERO })
@@ -399,7 +399,7 @@ pub(crate) mod tests {
         lines.begun -= CREATING;
         let far = Instant::now() + Duration::from_secs(600);
         match lines.next(far, &|| false) {
-            Err(Stop::Failed(Failure::Hopeless(why))) => {
+            Err(Stop::Failed(SourceError::Hopeless(why))) => {
                 assert!(why.contains("create it first"), "{why}")
             }
             other => panic!("{other:?}"),

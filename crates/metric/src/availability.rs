@@ -10,7 +10,7 @@ use crate::dpdk::{self, Dpdk};
 use crate::netdev::Netdev;
 use crate::procio::ProcIo;
 use crate::prometheus::Prometheus;
-use crate::source::{Failure, Source};
+use crate::source::{Source, SourceError};
 use crate::{MetricError, MetricSpec};
 use pinwise_linux::thread::Pid;
 use std::path::Path;
@@ -38,9 +38,9 @@ impl MetricSpec {
             remedy,
         };
         let refused = |failure, remedy| match failure {
-            Failure::Cancelled => Ok(()),
-            Failure::Unreadable(why) | Failure::Hopeless(why) => Err(missing(why, remedy)),
-            Failure::TwoReadings(error) => Err(error),
+            SourceError::Cancelled => Ok(()),
+            SourceError::Unreadable(why) | SourceError::Hopeless(why) => Err(missing(why, remedy)),
+            SourceError::TwoReadings(error) => Err(error),
         };
         let read = |source: &mut dyn Source, remedy| match source.read(&|| false) {
             Ok(_) => Ok(()),

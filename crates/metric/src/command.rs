@@ -5,7 +5,7 @@
 
 use crate::number;
 use crate::pattern::Pattern;
-use crate::source::{Failure, MetricValue, Source, last_line};
+use crate::source::{MetricValue, Source, SourceError, last_line};
 use pinwise_figures::duration;
 use pinwise_linux::keep_nice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,7 +27,7 @@ pub(crate) struct ShellCommand {
 }
 
 /// What a command printed, and whether it succeeded.
-struct Output {
+struct CommandOutput {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     status: std::process::ExitStatus,
@@ -37,7 +37,7 @@ struct Output {
 const LONGEST: usize = 16 * 1024 * 1024;
 
 impl Source for ShellCommand {
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let output = self.run(Urgency::First, cancelled)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let found = match &self.pick {
@@ -55,12 +55,12 @@ impl Source for ShellCommand {
             .or_else(|| last_line(&text))
             .map_or("nothing".to_owned(), |line| format!("'{line}'"));
         if !output.status.success() && self.fails_for_good(&output) {
-            return Err(Failure::Hopeless(format!(
+            return Err(SourceError::Hopeless(format!(
                 "command '{}' ended with {} and printed {printed}: it must print a number",
                 self.command, output.status
             )));
         }
-        Err(Failure::on(
+        Err(SourceError::on(
             format_args!("command '{}'", self.command),
             match (&self.pick, output.status.success()) {
                 (_, false) => format!("{} (it printed {printed})", output.status),
@@ -110,10 +110,10 @@ pub fn run(
     let stopped = |why| CommandError { why, stopped: true };
     let output = match command.run(Urgency::Usual(variable), cancelled) {
         Ok(output) => output,
-        Err(Failure::Cancelled) => return Err(stopped("it was stopped".into())),
+        Err(SourceError::Cancelled) => return Err(stopped("it was stopped".into())),
         // It ran too long, or what it prints cannot be read.
-        Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => return Err(stopped(why)),
-        Err(Failure::TwoReadings(error)) => return Err(stopped(error.to_string())),
+        Err(SourceError::Unreadable(why) | SourceError::Hopeless(why)) => return Err(stopped(why)),
+        Err(SourceError::TwoReadings(error)) => return Err(stopped(error.to_string())),
     };
     if output.status.success() {
         return Ok(());
@@ -137,7 +137,7 @@ impl ShellCommand {
     /// A command that failed will fail again, whatever the program does: it cannot be run, or it
     /// asks nobody. Any other may be waiting for a program that is still starting. An example is
     /// `curl -s ADDRESS`, which fails in silence.
-    fn fails_for_good(&self, output: &Output) -> bool {
+    fn fails_for_good(&self, output: &CommandOutput) -> bool {
         let silent = output.stdout.is_empty() && output.stderr.is_empty();
         let asks_nobody = words(&self.command).is_some_and(|(program, mut arguments)| {
             !program.contains('/') && arguments.next().is_none()
@@ -146,9 +146,13 @@ impl ShellCommand {
         !self.succeeded && (cannot_run || silent && asks_nobody)
     }
 
-    fn run(&self, urgency: Urgency<'_>, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
+    fn run(
+        &self,
+        urgency: Urgency<'_>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<CommandOutput, SourceError> {
         let fail =
-            |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
+            |error: io::Error| SourceError::on(format_args!("command '{}'", self.command), error);
         // A word that is no program may be a builtin; and where it is neither the shell says so.
         let direct =
             words(&self.command).and_then(|(program, words)| start(program, words, urgency).ok());
@@ -165,7 +169,7 @@ impl ShellCommand {
             stop(&mut child);
         }
         collected.and_then(|(stdout, stderr)| {
-            Ok(Output { stdout, stderr, status: child.wait().map_err(fail)? })
+            Ok(CommandOutput { stdout, stderr, status: child.wait().map_err(fail)? })
         })
     }
 
@@ -175,12 +179,12 @@ impl ShellCommand {
         &self,
         child: &mut Child,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+    ) -> Result<(Vec<u8>, Vec<u8>), SourceError> {
         let what = || format!("command '{}'", self.command);
         let deadline = Instant::now() + self.timeout;
         let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take())
         else {
-            return Err(Failure::on(what(), "its output cannot be read"));
+            return Err(SourceError::on(what(), "its output cannot be read"));
         };
         let mut texts = (Vec::new(), Vec::new());
         let mut open = (true, true);
@@ -195,26 +199,26 @@ impl ShellCommand {
                     fds.push(PollFd::new(&stderr, PollFlags::IN));
                 }
                 let slice = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-                poll(&mut fds, Some(&slice)).map_err(|errno| Failure::on(what(), errno))?;
+                poll(&mut fds, Some(&slice)).map_err(|errno| SourceError::on(what(), errno))?;
                 let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
                 (open.0 && ready.next() == Some(true), open.1 && ready.next() == Some(true))
             };
             if ready.0 {
                 open.0 = take(&mut stdout, &mut buffer, &mut texts.0)
-                    .map_err(|error| Failure::on(what(), error))?;
+                    .map_err(|error| SourceError::on(what(), error))?;
             }
             if ready.1 {
                 open.1 = take(&mut stderr, &mut buffer, &mut texts.1)
-                    .map_err(|error| Failure::on(what(), error))?;
+                    .map_err(|error| SourceError::on(what(), error))?;
             }
             if cancelled() {
-                return Err(Failure::Cancelled);
+                return Err(SourceError::Cancelled);
             }
             if ready == (false, false) && child.try_wait().is_ok_and(|status| status.is_some()) {
                 break;
             }
             if Instant::now() >= deadline {
-                return Err(Failure::on(
+                return Err(SourceError::on(
                     what(),
                     format_args!("still running after {}: stopped", duration(self.timeout)),
                 ));
@@ -308,7 +312,7 @@ mod tests {
 
     fn why(text: &str, pick: Option<&str>) -> String {
         match command(text, pick).read(&|| false) {
-            Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => why,
+            Err(SourceError::Unreadable(why) | SourceError::Hopeless(why)) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -322,19 +326,19 @@ mod tests {
     fn a_command_that_cannot_succeed_is_told_from_one_that_may_later() {
         for text in ["false", "no-such-program 1", "/dev/null"] {
             let failed = command(text, None).read(&|| false);
-            assert!(matches!(failed, Err(Failure::Hopeless(_))), "{text}: {failed:?}");
+            assert!(matches!(failed, Err(SourceError::Hopeless(_))), "{text}: {failed:?}");
         }
         // As `curl -s` of a server that is not up yet; or what says why.
         for text in ["sh -c false", "test -e /nowhere", "cat /nowhere", "false | false"] {
             let failed = command(text, None).read(&|| false);
-            assert!(matches!(failed, Err(Failure::Unreadable(_))), "{text}: {failed:?}");
+            assert!(matches!(failed, Err(SourceError::Unreadable(_))), "{text}: {failed:?}");
         }
         let folder = tempfile::tempdir().unwrap();
         let seen = folder.path().join("seen");
         let mut source =
             command(&format!("test -e {0} && exit 126; touch {0}; echo 5", seen.display()), None);
         assert!(source.read(&|| false).is_ok());
-        assert!(matches!(source.read(&|| false), Err(Failure::Unreadable(_))), "it has worked");
+        assert!(matches!(source.read(&|| false), Err(SourceError::Unreadable(_))), "it has worked");
     }
 
     #[test]
@@ -416,7 +420,7 @@ mod tests {
         let mut source = command(&format!("sleep 100 & echo $! > {}; wait", pid.display()), None);
         source.timeout = Duration::from_millis(300);
         let failure = source.read(&|| false);
-        assert!(matches!(failure, Err(Failure::Unreadable(why)) if why.contains("300 ms")));
+        assert!(matches!(failure, Err(SourceError::Unreadable(why)) if why.contains("300 ms")));
         let child = std::fs::read_to_string(pid).unwrap();
         let state =
             || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
@@ -435,6 +439,6 @@ mod tests {
 
     #[test]
     fn a_running_command_can_be_interrupted() {
-        assert_eq!(command("sleep 5", None).read(&|| true), Err(Failure::Cancelled));
+        assert_eq!(command("sleep 5", None).read(&|| true), Err(SourceError::Cancelled));
     }
 }

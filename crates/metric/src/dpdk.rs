@@ -1,7 +1,7 @@
 //! The telemetry socket that every DPDK program opens (`dpdk_telemetry.v2`): JSON over
 //! SOCK_SEQPACKET. One packet is a question (`/ethdev/stats,0`), one is an answer.
 
-use crate::source::{Failure, MetricValue, Source};
+use crate::source::{MetricValue, Source, SourceError};
 use pinwise_figures::duration;
 use rustix::io::Errno;
 use rustix::net::{
@@ -37,7 +37,7 @@ impl Dpdk {
         there.then_some(()).ok_or_else(|| format!("{}: {NO_SOCKET}", self.path.display()))
     }
 
-    fn sum(&mut self, cancelled: &dyn Fn() -> bool) -> Result<f64, Failure> {
+    fn sum(&mut self, cancelled: &dyn Fn() -> bool) -> Result<f64, SourceError> {
         let path = self.path.display();
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -62,7 +62,7 @@ impl Dpdk {
                     let missing =
                         format_args!("port {port} has no counter '{}'; it has {known}", self.field)
                             .to_string();
-                    return Err(Failure::on(path, missing));
+                    return Err(SourceError::on(path, missing));
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Dpdk {
 }
 
 impl Source for Dpdk {
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let sum = self.sum(cancelled);
         if sum.is_err() {
             // An answer may still be under way: the next reading must not take it for its own.
@@ -105,17 +105,17 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(path: &std::path::Path, cancelled: &dyn Fn() -> bool) -> Result<Self, Failure> {
+    fn open(path: &std::path::Path, cancelled: &dyn Fn() -> bool) -> Result<Self, SourceError> {
         let shown = path.display().to_string();
         let fail = |errno: Errno| match errno {
-            Errno::NOENT => Failure::on(&shown, NO_SOCKET),
+            Errno::NOENT => SourceError::on(&shown, NO_SOCKET),
             Errno::CONNREFUSED => {
-                Failure::on(&shown, "nobody listens: the program that made this socket is gone")
+                SourceError::on(&shown, "nobody listens: the program that made this socket is gone")
             }
             Errno::ACCESS => {
-                Failure::on(&shown, "permission denied: run pinwise as the program's user")
+                SourceError::on(&shown, "permission denied: run pinwise as the program's user")
             }
-            errno => Failure::on(&shown, errno),
+            errno => SourceError::on(&shown, errno),
         };
         let address = SocketAddrUnix::new(path).map_err(fail)?;
         let socket = net::socket_with(
@@ -149,39 +149,41 @@ impl Connection {
             .filter_map(Value::as_u64)
             .collect();
         if connection.ports.is_empty() {
-            return Err(Failure::on(&connection.path, "the program has no ethernet port"));
+            return Err(SourceError::on(&connection.path, "the program has no ethernet port"));
         }
         Ok(connection)
     }
 
-    fn ask(&mut self, question: &str, cancelled: &dyn Fn() -> bool) -> Result<Value, Failure> {
+    fn ask(&mut self, question: &str, cancelled: &dyn Fn() -> bool) -> Result<Value, SourceError> {
         net::send(&self.socket, question.as_bytes(), SendFlags::NOSIGNAL)
-            .map_err(|errno| Failure::on(&self.path, errno))?;
+            .map_err(|errno| SourceError::on(&self.path, errno))?;
         self.receive(cancelled)
     }
 
     /// One packet. The socket's own time limit is short so that a Ctrl-C is seen.
-    fn receive(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Value, Failure> {
+    fn receive(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Value, SourceError> {
         let deadline = Instant::now() + TIMEOUT;
         let length = loop {
             match net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((0, _)) => {
-                    return Err(Failure::on(&self.path, "the program closed the connection"));
+                    return Err(SourceError::on(&self.path, "the program closed the connection"));
                 }
                 Ok((length, _)) => break length,
-                Err(Errno::AGAIN | Errno::INTR) if cancelled() => return Err(Failure::Cancelled),
+                Err(Errno::AGAIN | Errno::INTR) if cancelled() => {
+                    return Err(SourceError::Cancelled);
+                }
                 Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => {}
                 Err(Errno::AGAIN) => {
-                    return Err(Failure::on(
+                    return Err(SourceError::on(
                         &self.path,
                         format_args!("no answer in {}", duration(TIMEOUT)),
                     ));
                 }
-                Err(errno) => return Err(Failure::on(&self.path, errno)),
+                Err(errno) => return Err(SourceError::on(&self.path, errno)),
             }
         };
         serde_json::from_slice(&self.buffer[..length])
-            .map_err(|error| Failure::on(&self.path, error))
+            .map_err(|error| SourceError::on(&self.path, error))
     }
 }
 
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(source.read(&|| false).unwrap().value, 2000.0);
         assert_eq!(source.read(&|| false).unwrap().value, 4000.0);
         source.field = "nonsense".into();
-        let Err(Failure::Unreadable(why)) = source.read(&|| false) else { panic!() };
+        let Err(SourceError::Unreadable(why)) = source.read(&|| false) else { panic!() };
         assert!(why.contains("ipackets, opackets"), "{why}");
         drop(source);
         program.join().unwrap();
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn a_socket_that_is_not_there_is_named() {
         let mut source = Dpdk::new("/nonexistent".into(), "pw", "opackets".into());
-        let Err(Failure::Unreadable(why)) = source.read(&|| false) else { panic!() };
+        let Err(SourceError::Unreadable(why)) = source.read(&|| false) else { panic!() };
         assert!(why.contains("/nonexistent/pw/dpdk_telemetry.v2"), "{why}");
     }
 }

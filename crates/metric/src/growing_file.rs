@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// The position of a follower in a file.
 #[derive(Debug)]
-struct Follower {
+struct FileFollower {
     path: PathBuf,
     open: Option<Open>,
     /// The file existed when following began, so its contents at that moment do not count.
@@ -47,7 +47,7 @@ const LONGEST: usize = 64 * 1024;
 /// The most bytes read at a time: a file without end must not take memory without end.
 const MOST: usize = 4 << 20;
 
-impl Follower {
+impl FileFollower {
     fn new(path: PathBuf) -> Self {
         let skip_present = path.exists();
         Self { path, open: None, skip_present, behind: false }
@@ -206,7 +206,7 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let (stopped, path) = (Arc::clone(&stop), path.to_owned());
     // What is in the file now is history, from this moment and not from when the thread gets to
     // run.
-    let mut follower = Follower::new(path.clone());
+    let mut follower = FileFollower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
         // Used if allowed. A line is dated when it is seen. Next to spinning threads that would be
@@ -229,7 +229,11 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
 
 /// Passes on the new lines. Returns false if nobody listens any more. An error, such as a file made
 /// unreadable, may pass.
-fn forward(follower: &mut Follower, delay: &mut RunDelay, sender: &SyncSender<OutputLine>) -> bool {
+fn forward(
+    follower: &mut FileFollower,
+    delay: &mut RunDelay,
+    sender: &SyncSender<OutputLine>,
+) -> bool {
     let lines = follower.lines().unwrap_or_default();
     let (at, late) = (Instant::now(), delay.since_last());
     lines.into_iter().all(|text| {
@@ -281,7 +285,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         append(&path, "old\n");
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         assert!(follower.lines().unwrap().is_empty());
         append(&path, "one\ntw");
         assert_eq!(follower.lines().unwrap(), ["one"]);
@@ -294,7 +298,7 @@ mod tests {
     fn a_file_that_comes_later_is_read_from_its_start() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         assert!(follower.lines().unwrap().is_empty());
         append(&path, "first\n");
         assert_eq!(follower.lines().unwrap(), ["first"]);
@@ -305,7 +309,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         append(&path, "old\n");
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         follower.lines().unwrap();
         append(&path, "last of the old\n");
         fs::rename(&path, directory.path().join("log.1")).unwrap();
@@ -318,7 +322,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         append(&path, "a long line that was there\n");
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         follower.lines().unwrap();
         fs::write(&path, "short\n").unwrap();
         assert_eq!(follower.lines().unwrap(), ["short"]);
@@ -329,7 +333,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("status");
         fs::write(&path, "ops 999\n").unwrap();
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         follower.lines().unwrap();
         for text in ["ops 1000", "ops 1001", "ops 99", "a\nops 100000"] {
             // The clock of file times is coarser than this loop.
@@ -354,7 +358,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         append(&path, "old\n");
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         follower.lines().unwrap();
         fs::remove_file(&path).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
@@ -368,7 +372,7 @@ mod tests {
     fn much_is_read_in_parts() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let mut follower = Follower::new(path.clone());
+        let mut follower = FileFollower::new(path.clone());
         append(&path, &"0123456\n".repeat(MOST / 8 + 1));
         assert_eq!((follower.lines().unwrap().len(), follower.behind), (MOST / 8, true));
         fs::rename(&path, directory.path().join("log.1")).unwrap();

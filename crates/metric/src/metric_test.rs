@@ -9,7 +9,7 @@ use crate::meter::MetricMeter;
 use crate::on_demand::OnDemand;
 use crate::paced::Paced;
 use crate::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
-use crate::source::{Failure, MetricValue, Source, sleep_until};
+use crate::source::{MetricValue, Source, SourceError, sleep_until};
 use pinwise_measure::ProgramNote;
 use std::time::{Duration, Instant};
 
@@ -71,11 +71,11 @@ impl Known<'_> {
 
     fn failed(&self, stop: Stop, waited: Duration, numbers: usize) -> MetricError {
         match stop {
-            Stop::Failed(Failure::Cancelled) => MetricError::Interrupted,
-            Stop::Failed(Failure::Unreadable(why) | Failure::Hopeless(why)) => {
+            Stop::Failed(SourceError::Cancelled) => MetricError::Interrupted,
+            Stop::Failed(SourceError::Unreadable(why) | SourceError::Hopeless(why)) => {
                 self.never(waited, why)
             }
-            Stop::Failed(Failure::TwoReadings(error)) => error,
+            Stop::Failed(SourceError::TwoReadings(error)) => error,
             Stop::Closed(reason) => {
                 MetricError::Closed { metric: self.metric.into(), reason, numbers }
             }
@@ -250,7 +250,7 @@ pub(crate) fn source(
             }
             // One bad reading among good ones (a file caught while it is written) is no reason to
             // give up.
-            Err(Failure::Unreadable(_)) if Instant::now() <= known.end(began) => {}
+            Err(SourceError::Unreadable(_)) if Instant::now() <= known.end(began) => {}
             Err(failure) => {
                 return Err(known.failed(failure.into(), began.elapsed(), values.len()));
             }
@@ -275,7 +275,7 @@ fn first_reading(
     loop {
         match source.read(cancelled) {
             Ok(sample) => return Ok(sample),
-            Err(Failure::Unreadable(why)) => {
+            Err(SourceError::Unreadable(why)) => {
                 same = if why == last { same + 1 } else { 1 };
                 if Some(same) == known.failures || Instant::now() >= known.end(began) {
                     return Err(known.never(began.elapsed(), why));
@@ -346,8 +346,8 @@ mod tests {
     fn a_source_that_fails_in_the_same_way_is_given_up() {
         struct Failing(Vec<&'static str>);
         impl Source for Failing {
-            fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
-                Err(Failure::Unreadable(self.0.remove(0).into()))
+            fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
+                Err(SourceError::Unreadable(self.0.remove(0).into()))
             }
         }
         let known = Known { failures: Some(3), ..known(None) };
@@ -384,7 +384,7 @@ mod tests {
     struct Growing(f64, Option<Interpretation>);
 
     impl Source for Growing {
-        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
             self.0 += 1.0;
             Ok(MetricValue::of(self.0))
         }

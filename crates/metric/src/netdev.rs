@@ -1,7 +1,7 @@
 //! `/proc/net/dev`: packets and bytes of a network interface.
 
 use crate::procio::Pids;
-use crate::source::{Failure, MetricValue, Source};
+use crate::source::{MetricValue, Source, SourceError};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -42,7 +42,7 @@ impl Netdev {
     }
 
     /// Reads the whole file from its start.
-    fn text(&mut self) -> Result<String, Failure> {
+    fn text(&mut self) -> Result<String, SourceError> {
         let file = match &self.file {
             Some(file) => file,
             None => {
@@ -50,7 +50,7 @@ impl Netdev {
                     Some(pid) => format!("/proc/{pid}/net/dev"),
                     None => "/proc/net/dev".to_owned(),
                 };
-                self.file.insert(File::open(&path).map_err(|error| Failure::on(path, error))?)
+                self.file.insert(File::open(&path).map_err(|error| SourceError::on(path, error))?)
             }
         };
         let mut length = 0;
@@ -64,7 +64,7 @@ impl Netdev {
                 Err(error) => {
                     // The process whose view this was is gone: the next reading opens another's.
                     self.file = None;
-                    return Err(Failure::on("/proc/net/dev", error));
+                    return Err(SourceError::on("/proc/net/dev", error));
                 }
             }
         }
@@ -73,13 +73,13 @@ impl Netdev {
 }
 
 impl Source for Netdev {
-    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let text = self.text()?;
         match parse(&text, &self.interface, &self.field) {
             Some(value) => Ok(MetricValue::of(value as f64)),
             None => {
                 let known: Vec<&str> = interfaces(&text).map(|(name, _)| name).collect();
-                Err(Failure::on(
+                Err(SourceError::on(
                     format_args!("interface '{}'", self.interface),
                     format_args!("there are only {}", known.join(", ")),
                 ))
@@ -146,8 +146,7 @@ eth0:1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
     #[test]
     fn an_unknown_interface_is_answered_with_the_known_ones() {
         let mut source = Netdev::new("eth99".into(), "tx_packets".into(), Box::new(Vec::new));
-        assert!(
-            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("lo"))
-        );
+        let read = source.read(&|| false);
+        assert!(matches!(read, Err(SourceError::Unreadable(why)) if why.contains("lo")));
     }
 }

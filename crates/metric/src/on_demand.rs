@@ -68,13 +68,13 @@ impl MetricMeter for OnDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::{Failure, MetricValue};
+    use crate::source::{MetricValue, SourceError};
 
     /// Counts its readings; the first takes long.
     struct Late(f64);
 
     impl Source for Late {
-        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
             if self.0 == 0.0 {
                 std::thread::sleep(Duration::from_millis(50));
             }

@@ -1,6 +1,6 @@
 //! `/proc/PID/io`: how much the processes of a program have read and written.
 
-use crate::source::{Failure, MetricValue, Source};
+use crate::source::{MetricValue, Source, SourceError};
 use pinwise_linux::thread::Pid;
 use std::fs;
 
@@ -21,22 +21,25 @@ pub(crate) struct ProcIo {
 }
 
 impl Source for ProcIo {
-    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let pids = (self.pids)();
         let mut sum = None;
-        let mut failure = Failure::on("/proc/PID/io", "the program has no process any more");
+        let mut failure = SourceError::on("/proc/PID/io", "the program has no process any more");
         for pid in pids {
             let path = format!("/proc/{pid}/io");
             match fs::read_to_string(&path) {
                 Ok(text) => match parse(&text, &self.field) {
                     Some(value) => sum = Some(sum.unwrap_or(0) + value),
                     None => {
-                        return Err(Failure::on(path, format_args!("no field '{}'", self.field)));
+                        return Err(SourceError::on(
+                            path,
+                            format_args!("no field '{}'", self.field),
+                        ));
                     }
                 },
                 // A process that has just ended is no failure; one of another user is.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                    failure = Failure::on(
+                    failure = SourceError::on(
                         path,
                         "permission denied: run pinwise as the program's user, or give it \
                          CAP_SYS_PTRACE",
@@ -94,7 +97,7 @@ mod tests {
     fn a_program_without_processes_is_named() {
         let mut source = ProcIo { field: "wchar".into(), pids: Box::new(Vec::new) };
         assert!(
-            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("no \
+            matches!(source.read(&|| false), Err(SourceError::Unreadable(why)) if why.contains("no \
                 process"))
         );
     }

@@ -6,7 +6,7 @@
 
 use crate::MetricError;
 use crate::reading::Interpretation;
-use crate::source::{Failure, MetricValue, Source};
+use crate::source::{MetricValue, Source, SourceError};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::mpsc;
@@ -52,7 +52,7 @@ impl Selector {
         })
     }
 
-    fn matches(&self, series: &Series<'_>) -> bool {
+    fn matches(&self, series: &SampleLine<'_>) -> bool {
         series.name == self.name && self.labels.iter().all(|wanted| series.labels.contains(wanted))
     }
 }
@@ -95,7 +95,7 @@ impl fmt::Display for Selector {
 
 /// One line of a page.
 #[derive(Clone, Debug, PartialEq)]
-struct Series<'a> {
+struct SampleLine<'a> {
     name: &'a str,
     labels: Vec<(String, String)>,
     value: f64,
@@ -146,7 +146,7 @@ fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
 }
 
 /// One line, unless it is a comment, blank, or cannot be read.
-fn parse_line(line: &str) -> Option<Series<'_>> {
+fn parse_line(line: &str) -> Option<SampleLine<'_>> {
     let (name, rest) = split_name(line.trim());
     if name.is_empty() {
         return None;
@@ -157,7 +157,7 @@ fn parse_line(line: &str) -> Option<Series<'_>> {
     };
     // Behind the value may stand a timestamp and an exemplar; `NaN` and `+Inf` are legal.
     let value = rest.split_whitespace().next()?.parse().ok()?;
-    Some(Series { name, labels, value })
+    Some(SampleLine { name, labels, value })
 }
 
 /// The type a page declares for `name` (`# TYPE name counter`).
@@ -195,7 +195,7 @@ impl Prometheus {
     }
 
     /// Fetches on a separate thread, so that a server that does not answer cannot delay a Ctrl-C.
-    pub(super) fn fetch(&self, cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
+    pub(super) fn fetch(&self, cancelled: &dyn Fn() -> bool) -> Result<String, SourceError> {
         let (agent, url) = (self.agent.clone(), self.url.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let fetch = move || {
@@ -209,16 +209,16 @@ impl Prometheus {
         std::thread::Builder::new()
             .name("scrape".into())
             .spawn(fetch)
-            .map_err(|error| Failure::on("cannot start a thread", error))?;
+            .map_err(|error| SourceError::on("cannot start a thread", error))?;
         loop {
             match receiver.recv_timeout(Duration::from_millis(10)) {
-                Ok(page) => return page.map_err(|error| Failure::on(&self.url, error)),
+                Ok(page) => return page.map_err(|error| SourceError::on(&self.url, error)),
                 Err(mpsc::RecvTimeoutError::Timeout) if cancelled() => {
-                    return Err(Failure::Cancelled);
+                    return Err(SourceError::Cancelled);
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    return Err(Failure::on(&self.url, "the request failed"));
+                    return Err(SourceError::on(&self.url, "the request failed"));
                 }
             }
         }
@@ -226,9 +226,9 @@ impl Prometheus {
 }
 
 impl Source for Prometheus {
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let page = self.fetch(cancelled)?;
-        let value = self.selector.sum(&page).map_err(|why| Failure::on(&self.url, why))?;
+        let value = self.selector.sum(&page).map_err(|why| SourceError::on(&self.url, why))?;
         if self.declared.is_none() {
             self.declared = match declared_type(&page, &self.selector.name) {
                 Some("counter") => Some(Interpretation::Counter),
@@ -372,7 +372,7 @@ rpc_total 5 # {trace="x"} 1
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut source =
             Prometheus::new(format!("http://{}/", listener.local_addr().unwrap()), selector("x"));
-        assert_eq!(source.read(&|| true), Err(Failure::Cancelled));
+        assert_eq!(source.read(&|| true), Err(SourceError::Cancelled));
     }
 
     #[test]
@@ -382,8 +382,7 @@ rpc_total 5 # {trace="x"} 1
             format!("http://{}/metrics", listener.local_addr().unwrap())
         };
         let mut source = Prometheus::new(url.clone(), selector("x"));
-        assert!(
-            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.starts_with(&url))
-        );
+        let read = source.read(&|| false);
+        assert!(matches!(read, Err(SourceError::Unreadable(why)) if why.starts_with(&url)));
     }
 }

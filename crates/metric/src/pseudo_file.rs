@@ -2,7 +2,7 @@
 //! text.
 
 use crate::pattern::Pattern;
-use crate::source::{Failure, MetricValue, Source, last_line};
+use crate::source::{MetricValue, Source, SourceError, last_line};
 use rustix::fs::statfs;
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,12 @@ pub(crate) fn is(path: &Path) -> bool {
 }
 
 impl Source for PseudoFile {
-    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
+    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let text = std::fs::read_to_string(&self.path)
-            .map_err(|error| Failure::on(self.path.display(), error))?;
+            .map_err(|error| SourceError::on(self.path.display(), error))?;
         self.pattern.find(&text)?.ok_or_else(|| {
             let last = last_line(&text).unwrap_or_default();
-            Failure::on(
+            SourceError::on(
                 self.path.display(),
                 format_args!(
                     "'{}' does not match ({} bytes, last line: '{last}')",

@@ -26,7 +26,7 @@ impl MetricValue {
 
 /// Why there is no sample.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Failure {
+pub(crate) enum SourceError {
     /// The user asked to stop.
     Cancelled,
     /// What failed, on what, why.
@@ -37,24 +37,26 @@ pub(crate) enum Failure {
     TwoReadings(MetricError),
 }
 
-impl Failure {
+impl SourceError {
     pub(crate) fn on(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
         Self::Unreadable(format!("{what}: {why}"))
     }
 }
 
-impl From<MetricError> for Failure {
+impl From<MetricError> for SourceError {
     fn from(error: MetricError) -> Self {
         Self::TwoReadings(error)
     }
 }
 
-impl From<Failure> for MeasureError {
-    fn from(failure: Failure) -> Self {
+impl From<SourceError> for MeasureError {
+    fn from(failure: SourceError) -> Self {
         match failure {
-            Failure::Cancelled => Self::interrupted(),
-            Failure::Unreadable(why) | Failure::Hopeless(why) => Self::new(Retry::Same, why),
-            Failure::TwoReadings(error) => Self::new(Retry::Never, error.to_string()),
+            SourceError::Cancelled => Self::interrupted(),
+            SourceError::Unreadable(why) | SourceError::Hopeless(why) => {
+                Self::new(Retry::Same, why)
+            }
+            SourceError::TwoReadings(error) => Self::new(Retry::Never, error.to_string()),
         }
     }
 }
@@ -62,7 +64,7 @@ impl From<Failure> for MeasureError {
 /// A source that gives its current number on request.
 pub(crate) trait Source: Send {
     /// Reads the number now. `cancelled` is asked at least every 20 ms.
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure>;
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, SourceError>;
 
     /// Whether it is a counter, if the source declares it after a reading (Prometheus types do).
     fn declared(&self) -> Option<Interpretation> {
@@ -77,11 +79,14 @@ pub(crate) trait Source: Send {
 }
 
 /// Sleeps until `deadline`; `Err` as soon as `cancelled` says so.
-pub(crate) fn sleep_until(deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<(), Failure> {
+pub(crate) fn sleep_until(
+    deadline: Instant,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(), SourceError> {
     const SLICE: Duration = Duration::from_millis(10);
     loop {
         if cancelled() {
-            return Err(Failure::Cancelled);
+            return Err(SourceError::Cancelled);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

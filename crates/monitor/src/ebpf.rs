@@ -31,9 +31,9 @@ use crate::layer_reader::COUNT;
 use crate::layer_reader::LayerReader;
 use crate::overhead::{Overhead, machine_switches, now};
 use crate::thread_watch::Doing;
-use account::{Account, State};
+use account::{AccountState, KernelAccount};
 use aya::Btf;
-use kernel::Kernel;
+use kernel::KernelSide;
 use obstacle::{obstacle, refused};
 use pinwise_linux::{
     Roster,
@@ -46,7 +46,7 @@ use std::time::Duration;
 
 /// The program in the kernel and its accounts.
 pub(super) struct Ebpf {
-    kernel: Kernel,
+    kernel: KernelSide,
     /// Threads that looks found in this window, with what the scheduler had accounted to them.
     found: HashMap<ThreadId, Duration>,
     /// The accounts there were when the window began.
@@ -67,9 +67,9 @@ pub(super) struct Ebpf {
 
 /// An account at the beginning of a window.
 struct Earlier {
-    account: Account,
+    account: KernelAccount,
     /// What the thread did.
-    state: State,
+    state: AccountState,
     at: u64,
     /// It is of a process that is watched in this window.
     member: bool,
@@ -87,7 +87,7 @@ impl Ebpf {
             return Err(obstacle);
         }
         let btf = Btf::from_sys_fs().map_err(|error| refused(&error))?;
-        let kernel = Kernel::load(&btf).map_err(|error| refused(&error))?;
+        let kernel = KernelSide::load(&btf).map_err(|error| refused(&error))?;
         let (found, earlier, next, ended) =
             (HashMap::new(), HashMap::new(), HashMap::new(), Vec::new());
         let (machine, switches, per_switch, missed_before, lost) = (0, 0, Duration::ZERO, 0, 0);
@@ -130,11 +130,15 @@ impl Ebpf {
         let known = self.kernel.account(tid);
         // This thread may have ended since the look. Then that is its own account. Otherwise it
         // belongs to an earlier thread with this number, and nobody writes to it.
-        let of_another =
-            known.as_ref().is_some_and(|known| known.state() == State::Ended && known.id() != id);
+        let of_another = known
+            .as_ref()
+            .is_some_and(|known| known.state() == AccountState::Ended && known.id() != id);
         let begin = if of_another { 0 } else { ONLY_NEW };
-        let begun =
-            self.kernel.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
+        let begun = self
+            .kernel
+            .threads
+            .insert(tid, KernelAccount::begin(id, now, ran).words(), begin)
+            .is_ok();
         // It counted as one that is not watched any more. Its process was not listed yet when the
         // window began.
         if let (Some(earlier), Some(account)) = (self.earlier.get_mut(&tid), &known)
@@ -153,13 +157,13 @@ impl Ebpf {
         for tid in self.kernel.tids()? {
             let Some(account) = self.kernel.account(tid) else { continue };
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
-            if account.state() == State::Ended {
+            if account.state() == AccountState::Ended {
                 let _ = self.kernel.threads.remove(&tid);
             } else {
                 let at = now();
                 let member = members.contains(&id.pid.0.unsigned_abs());
                 let state = match account.state() {
-                    State::Unknown if member => self.steady(id, Duration::ZERO),
+                    AccountState::Unknown if member => self.steady(id, Duration::ZERO),
                     state => state,
                 };
                 self.earlier.insert(tid, Earlier { account, state, at, member });
@@ -175,17 +179,21 @@ impl Ebpf {
     }
 
     /// The activity of a thread to which nothing happened in the window.
-    fn steady(&self, id: ThreadId, spent: Duration) -> State {
+    fn steady(&self, id: ThreadId, spent: Duration) -> AccountState {
         let text =
             std::fs::read(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).unwrap_or_default();
         match Doing::parse(&text) {
-            Doing::Locked => State::Locked,
-            Doing::Asleep => State::Asleep,
+            Doing::Locked => AccountState::Locked,
+            Doing::Asleep => AccountState::Asleep,
             Doing::Runnable => {
                 let before = self.found.get(&id).copied().unwrap_or_default();
                 let ran =
                     Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
-                if ran.saturating_sub(before) > spent / 2 { State::Running } else { State::Waiting }
+                if ran.saturating_sub(before) > spent / 2 {
+                    AccountState::Running
+                } else {
+                    AccountState::Waiting
+                }
             }
         }
     }
@@ -217,13 +225,17 @@ impl LayerReader for Ebpf {
         self.earlier = std::mem::take(&mut self.next);
         for tid in std::mem::take(&mut self.ended) {
             // The number may be that of another thread by now.
-            if self.kernel.account(tid).is_some_and(|account| account.state() == State::Ended) {
+            if self
+                .kernel
+                .account(tid)
+                .is_some_and(|account| account.state() == AccountState::Ended)
+            {
                 let _ = self.kernel.threads.remove(&tid);
             }
         }
         // For a thread without events, `/proc` will show the CPU time that it uses from now on.
         for earlier in
-            self.earlier.values().filter(|earlier| earlier.account.state() == State::Unknown)
+            self.earlier.values().filter(|earlier| earlier.account.state() == AccountState::Unknown)
         {
             let id = earlier.account.id();
             if let Some(ran) = self.found.get_mut(&id) {
@@ -286,13 +298,13 @@ impl LayerReader for Ebpf {
             };
             let state = match account.state() {
                 // It ended before the program was attached.
-                State::Unknown if stat.is_none() => continue,
-                State::Unknown => {
+                AccountState::Unknown if stat.is_none() => continue,
+                AccountState::Unknown => {
                     self.steady(id, Duration::from_nanos(end.saturating_sub(account.begun())))
                 }
                 state => state,
             };
-            if state == State::Ended {
+            if state == AccountState::Ended {
                 self.ended.push(tid);
             } else {
                 self.next.insert(tid, Earlier { account: whole, state, at: end, member: true });
@@ -361,7 +373,7 @@ mod tests {
         let ended = |ebpf: &Ebpf| {
             ebpf.kernel
                 .account(brief.tid.0.unsigned_abs())
-                .is_some_and(|account| account.state() == State::Ended)
+                .is_some_and(|account| account.state() == AccountState::Ended)
         };
         let begin = Instant::now();
         while !ended(&ebpf) && begin.elapsed() < Duration::from_secs(20) {

@@ -142,13 +142,13 @@ pub enum CostBase {
 fn values_or_reason<'de, D: Deserializer<'de>>(stored: D) -> Result<Obstacle, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Stored {
+    enum StoredObstacle {
         Values(Obstacle),
         Text { reason: String },
     }
-    Ok(match Stored::deserialize(stored)? {
-        Stored::Values(obstacle) => obstacle,
-        Stored::Text { reason } => Obstacle::Other { error: reason },
+    Ok(match StoredObstacle::deserialize(stored)? {
+        StoredObstacle::Values(obstacle) => obstacle,
+        StoredObstacle::Text { reason } => Obstacle::Other { error: reason },
     })
 }
 

@@ -28,7 +28,7 @@ use pinwise_linux::{
     thread::{Pid, StartTime, ThreadId, Tid},
 };
 use pinwise_topology::{CpuId, CpuSet};
-use record::{Record, What, records};
+use record::{PerfRecord, What, records};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(super) struct Perf {
     book: Book,
     /// Records that were taken out and are not yet in the book. A CPU whose buffer was read earlier
     /// may have an earlier record still to come.
-    later: Vec<(CpuId, Record)>,
+    later: Vec<(CpuId, PerfRecord)>,
     bytes: Vec<u8>,
     /// Context switches in the window, of all CPUs together.
     switches: u64,

@@ -8,7 +8,7 @@ use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, CpuId, PerContext, SharingTree, Space};
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn population(pipeline: PacketProgram) -> (SimulatedTestbed, SharingTree, Vec<(A
     let mut machine = processor.machine();
     machine.allowed = (0..16).map(CpuId).collect();
     let tree = SharingTree::new(&machine, Alike::ByStructure);
-    let window = Window { cycles: 20_000, starts: 1 };
+    let window = SimulatedWindow { cycles: 20_000, starts: 1 };
     let mut testbed =
         SimulatedTestbed::new(processor, machine, vec![pipeline; 2], window, 1).unwrap();
     let space = Space::new(tree.clone(), 6, PerContext::AtMost(1)).unwrap();

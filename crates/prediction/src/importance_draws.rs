@@ -27,7 +27,7 @@ pub fn draw(
     steps: usize,
     random: &mut Random,
 ) -> Assignment {
-    let mut chain = Chain::new(predictor, space, random);
+    let mut chain = MarkovChain::new(predictor, space, random);
     let cooling = steps / 2;
     for step in 0..steps {
         let now = if step < cooling && temperature < HOT {
@@ -41,7 +41,7 @@ pub fn draw(
 }
 
 /// A walk over the labelled placements of a space.
-struct Chain<'a> {
+struct MarkovChain<'a> {
     walk: Box<dyn PredictedWalk + 'a>,
     leaves: Vec<u32>,
     /// The threads on every context.
@@ -50,7 +50,7 @@ struct Chain<'a> {
     predicted: f64,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> MarkovChain<'a> {
     /// A walk that begins anywhere.
     fn new(predictor: &'a dyn Predictor, space: &Space, random: &mut Random) -> Self {
         let leaves = space.sample(random).leaves().to_vec();
@@ -153,7 +153,7 @@ mod tests {
             let total: f64 = weights.values().sum();
             // The walk itself, whose states are labelled; canonical form would hide them.
             let mut random = Random::new(9);
-            let mut chain = Chain::new(&Low, &space, &mut random);
+            let mut chain = MarkovChain::new(&Low, &space, &mut random);
             let (steps, mut seen) = (200_000, BTreeMap::new());
             for _ in 0..steps {
                 chain.step(temperature, &mut random);

@@ -298,13 +298,13 @@ fn use_of(capability: Capability) -> &'static str {
 mod tests {
     use super::*;
     use crate::one_line::every;
-    use pinwise_hardware::doctor::{Events, FindingState, Layer};
+    use pinwise_hardware::doctor::{CountedEvents, FindingState, Layer};
     use pinwise_topology::CpuSet;
 
     fn findings() -> Vec<Finding> {
         let set = |list| CpuSet::parse_list(list).unwrap();
         let error = || "Operation not permitted".to_owned();
-        let (events, level) = (Events::Hardware, || Some("2".to_owned()));
+        let (events, level) = (CountedEvents::Hardware, || Some("2".to_owned()));
         let [all, none] = [|| Capability::ALL.to_vec(), Vec::new];
         every!(Finding:
             AffinitySettable {}
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn values_stand_in_the_text() {
-        let (events, paranoid) = (Events::Software, Some("4".to_owned()));
+        let (events, paranoid) = (CountedEvents::Software, Some("4".to_owned()));
         let texts = |one: &Finding| (finding(one), finding_remedy(one).unwrap_or_default());
         for (one, found, remedy) in [
             (

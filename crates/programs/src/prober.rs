@@ -58,7 +58,7 @@ use pinwise_measure::{
 };
 use pinwise_monitor::{LayerChoice, OtherLoadMeter, Power, Unavailable};
 use pinwise_topology::Machine;
-use program_run::Limits;
+use program_run::RunLimits;
 use started_anew::StartedAnew;
 use std::time::{Duration, Instant};
 
@@ -89,9 +89,9 @@ struct Probing {
 }
 
 impl Probing {
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> RunLimits {
         let (most_written, until) = (self.options.most_written, self.options.until);
-        Limits { most_written, until, cancelled: self.cancelled.clone() }
+        RunLimits { most_written, until, cancelled: self.cancelled.clone() }
     }
 }
 

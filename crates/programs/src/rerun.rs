@@ -75,7 +75,7 @@ pub struct RerunTestbed {
 }
 
 /// The result of one run.
-struct Run {
+struct RunResult {
     elapsed: Duration,
     performance: f64,
     unit: Unit,
@@ -227,7 +227,7 @@ impl RerunTestbed {
         &mut self,
         places: Vec<(String, CpuSet)>,
         lasts: &mut dyn FnMut(Duration),
-    ) -> Result<Run, TargetError> {
+    ) -> Result<RunResult, TargetError> {
         let _punctual = RealtimeClass::raise();
         let mut running = self.launch.start(&mut self.guardian)?;
         let done = self.follow(&mut running, places, lasts);
@@ -251,7 +251,7 @@ impl RerunTestbed {
         running: &mut LaunchedProgram,
         places: Vec<(String, CpuSet)>,
         lasts: &mut dyn FnMut(Duration),
-    ) -> Result<Run, TargetError> {
+    ) -> Result<RunResult, TargetError> {
         let name = self.workload.name.clone();
         let failed = |cause| TargetError::Proc { name: name.clone(), cause };
         let output = RunOutput::default();
@@ -319,10 +319,10 @@ impl RerunTestbed {
             .zip(pinner.threads())
             .map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id)))
             .collect();
-        Ok(Run { elapsed, performance, unit, threads })
+        Ok(RunResult { elapsed, performance, unit, threads })
     }
 
-    fn count(&mut self, run: &Run, pinned: bool) {
+    fn count(&mut self, run: &RunResult, pinned: bool) {
         self.runs += 1;
         let appeared: HashSet<&str> =
             run.threads.iter().map(|(thread, _, _)| thread.name.as_str()).collect();
@@ -336,7 +336,7 @@ impl RerunTestbed {
     }
 }
 
-impl Run {
+impl RunResult {
     fn busy(&self, share: f64) -> bool {
         worth_placing(share, self.threads.iter().map(|(_, _, share)| *share).fold(0.0, f64::max))
     }

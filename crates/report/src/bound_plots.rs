@@ -15,7 +15,7 @@ const POINTS: usize = 400;
 
 /// The bound as it stood after some of the sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct BoundStage {
     /// The record that completed this sample.
     pub(crate) number: u64,
     /// Sampled assignments until then.
@@ -38,7 +38,7 @@ fn options(question: &PlacementQuestion) -> Options {
 }
 
 /// The bounds at the sample sizes at which the campaign asked for one, and at the end.
-pub(crate) fn looks(evidence: &Evidence<'_>, question: &PlacementQuestion) -> Vec<Look> {
+pub(crate) fn looks(evidence: &Evidence<'_>, question: &PlacementQuestion) -> Vec<BoundStage> {
     let sample = evidence.sample();
     let whole = sample.len() as u64;
     let sizes = pinwise_evt::looks(question.start, question.step)
@@ -50,7 +50,7 @@ pub(crate) fn looks(evidence: &Evidence<'_>, question: &PlacementQuestion) -> Ve
             let values = Sample::new(part.iter().map(|&(_, value)| value));
             let bound = estimate(&values, &options(question)).ok()?;
             let (upb, upper) = (bound.upb, bound.upb_high.unwrap_or(f64::INFINITY));
-            Some(Look { number: part.last()?.0, n: part.len(), best: bound.best, upb, upper })
+            Some(BoundStage { number: part.last()?.0, n: part.len(), best: bound.best, upb, upper })
         })
         .collect()
 }

@@ -196,10 +196,10 @@ impl Maps {
 struct Map {
     title: String,
     head: Vec<String>,
-    rows: Vec<(String, Vec<Cell>)>,
+    rows: Vec<(String, Vec<SlowdownCell>)>,
 }
 
-struct Cell {
+struct SlowdownCell {
     class: String,
     text: String,
     title: String,
@@ -233,12 +233,12 @@ fn maps(characterization: &Characterization, most: f64) -> Vec<Map> {
     let names: Vec<String> =
         characterization.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
     let cell = |row: Option<&&Slowdown>| match row {
-        Some(row) => Cell {
+        Some(row) => SlowdownCell {
             class: format!("s{}", shade(row.slowdown, most)),
             text: format!("{:.2}", row.slowdown),
             title: interval(row.low, row.high),
         },
-        None => Cell { class: "none".into(), text: "?".into(), title: String::new() },
+        None => SlowdownCell { class: "none".into(), text: "?".into(), title: String::new() },
     };
     let map = |(place, count, kind, rows): (String, usize, Option<String>, Vec<&Slowdown>)| Map {
         title: format!(

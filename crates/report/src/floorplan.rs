@@ -12,7 +12,7 @@ use pinwise_topology::{Assignment, CacheKind, CpuId, Domain, DomainKind, Machine
 
 /// One thread where it runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Chip {
+pub(crate) struct ThreadMark {
     pub(crate) name: String,
     pub(crate) role: String,
     /// Which of the page's role colours.
@@ -28,7 +28,7 @@ pub(crate) struct Block {
     pub(crate) context: bool,
     /// No thread within.
     pub(crate) idle: bool,
-    pub(crate) chips: Vec<Chip>,
+    pub(crate) chips: Vec<ThreadMark>,
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) fn draw(
     assignment: &Assignment,
 ) -> Block {
     let roles = roles(threads);
-    let on = |cpu: CpuId| -> Vec<Chip> {
+    let on = |cpu: CpuId| -> Vec<ThreadMark> {
         let here = threads.iter().enumerate().filter(|(index, _)| {
             assignment.leaves().get(*index).and_then(|&leaf| leaves.get(leaf as usize))
                 == Some(&cpu)
         });
-        here.map(|(_, thread)| Chip {
+        here.map(|(_, thread)| ThreadMark {
             name: thread.name.clone(),
             role: thread.role.clone(),
             hue: roles.iter().position(|role| *role == thread.role).unwrap_or(0) % HUES,
@@ -73,7 +73,7 @@ fn domain(
     machine: &Machine,
     domain: &Domain,
     outer: String,
-    on: &dyn Fn(CpuId) -> Vec<Chip>,
+    on: &dyn Fn(CpuId) -> Vec<ThreadMark>,
 ) -> Block {
     let own = label(machine, domain);
     let label = if outer.is_empty() { own } else { format!("{outer} · {own}") };
@@ -88,7 +88,7 @@ fn domain(
         .map(|child| self::domain(machine, child, String::new(), on))
         .collect();
     let context = blocks.is_empty();
-    let chips: Vec<Chip> =
+    let chips: Vec<ThreadMark> =
         if context { domain.cpus.iter().flat_map(on).collect() } else { Vec::new() };
     let idle = chips.is_empty() && blocks.iter().all(|inner| inner.idle);
     let closed = context && domain.cpus.iter().all(|cpu| !machine.allowed.contains(cpu));

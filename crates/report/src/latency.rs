@@ -66,7 +66,7 @@ struct LatencyPage<'a> {
     contexts: usize,
     verdict: String,
     unfinished: Option<&'a str>,
-    numbers: Option<Numbers>,
+    numbers: Option<LatencyTable>,
     /// An SVG element of our own making; empty if there are numbers.
     drawing: String,
     own: bool,
@@ -77,12 +77,12 @@ struct LatencyPage<'a> {
 }
 
 /// The map as a table.
-struct Numbers {
+struct LatencyTable {
     head: Vec<u32>,
-    rows: Vec<(u32, Vec<Cell>)>,
+    rows: Vec<(u32, Vec<LatencyCell>)>,
 }
 
-struct Cell {
+struct LatencyCell {
     class: String,
     text: String,
 }
@@ -91,20 +91,21 @@ fn shade(levels: &LatencyLevels, latency: f64) -> usize {
     (levels.place(latency) * SHADES as f64).clamp(0.0, SHADES as f64 - 1.0) as usize
 }
 
-fn numbers(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> Numbers {
+fn numbers(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> LatencyTable {
     let name = |index: usize| matrix.contexts()[index].0;
     let cell = |from: usize, to: usize| match matrix.get(from, to) {
-        Some(value) => Cell {
+        Some(value) => LatencyCell {
             class: format!("s{}", shade(levels, value)),
             text: figures::latency(matrix.unit(), value),
         },
-        None => {
-            Cell { class: "none".into(), text: if from == to { "·".into() } else { "?".into() } }
-        }
+        None => LatencyCell {
+            class: "none".into(),
+            text: if from == to { "·".into() } else { "?".into() },
+        },
     };
     let rows =
         order.iter().map(|&from| (name(from), order.iter().map(|&to| cell(from, to)).collect()));
-    Numbers { head: order.iter().map(|&index| name(index)).collect(), rows: rows.collect() }
+    LatencyTable { head: order.iter().map(|&index| name(index)).collect(), rows: rows.collect() }
 }
 
 /// The map as squares; runs of one shade in a row are one.

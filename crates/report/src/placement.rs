@@ -101,7 +101,7 @@ struct PlacementDocument<'a> {
     /// Nothing is decided.
     open: bool,
     state: Option<&'static str>,
-    drawings: Vec<Drawing>,
+    drawings: Vec<DrawnAssignment>,
     threads: Table,
     ties: Table,
     repetitions: Figure,
@@ -132,7 +132,7 @@ struct Fact {
 }
 
 /// An assignment drawn on the machine.
-struct Drawing {
+struct DrawnAssignment {
     title: String,
     detail: String,
     plan: Block,
@@ -210,8 +210,8 @@ fn drawings(
     outcome: &Outcome,
     leaves: &[CpuId],
     scale: &Scale,
-) -> Vec<Drawing> {
-    let draw = |title: String, best: &PlacedAssignment| Drawing {
+) -> Vec<DrawnAssignment> {
+    let draw = |title: String, best: &PlacedAssignment| DrawnAssignment {
         title,
         detail: best.performance.show(scale),
         plan: floorplan::draw(

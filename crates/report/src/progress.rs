@@ -1,6 +1,6 @@
 //! The chart of progress: the best so far and the bound against the measurements made.
 
-use crate::bound_plots::Look;
+use crate::bound_plots::BoundStage;
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
@@ -17,7 +17,7 @@ const POINTS: usize = 1200;
 pub(crate) fn figure(
     evidence: &Evidence<'_>,
     outcome: &Outcome,
-    looks: &[Look],
+    looks: &[BoundStage],
     scale: &Scale,
 ) -> Figure {
     const TITLE: &str = "Best so far and bound, against measurements made";

@@ -10,7 +10,9 @@
 //! The search ends if that is too little.
 
 use crate::cholesky::Matrix;
-use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};
+use crate::posterior::{
+    Departure, ErrorModel, LEAST_ERROR, Posterior, Prior, SpeedReading, common_error,
+};
 use crate::scalability_law::Law;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -99,7 +101,7 @@ impl JointSearch {
     /// other.
     fn posterior(&self) -> Posterior {
         let (reported, repeated) = (self.reported_error(), self.repeat_error());
-        let reading = |&(place, value, error): &(usize, f64, Option<f64>)| Reading {
+        let reading = |&(place, value, error): &(usize, f64, Option<f64>)| SpeedReading {
             place,
             value,
             error: error.unwrap_or(reported).max(repeated).max(LEAST_ERROR),
@@ -154,7 +156,7 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
                     let on_cores = cores * cores * near(left.cores, right.cores) * placed * threads;
                     in_packages + on_cores + if a == b { own * own } else { 0.0 }
                 });
-                departures.push((Departure { covariance, noise: Noise::TOLD }, 1.0 / 18.0));
+                departures.push((Departure { covariance, noise: ErrorModel::TOLD }, 1.0 / 18.0));
             }
         }
     }

@@ -28,7 +28,7 @@ pub use error::NumberSearchError;
 use pinwise_campaign::{Record, Step, Strategy};
 pub use question::{NumberQuestion, PublishedQuestion, SearchMethod, WholeRuns};
 use serde::{Deserialize, Serialize};
-use state::State;
+use state::SearchState;
 use std::time::Duration;
 
 /// A stage of a search: what its probes measure. Stages follow each other in this order. A search
@@ -62,7 +62,7 @@ pub struct SearchPosition {
 
 /// Proposes the probes of a search.
 pub struct NumberSearch<'a> {
-    state: State<'a>,
+    state: SearchState<'a>,
     /// The records that the state knows.
     taken: usize,
     /// The stage that the testbed is opened for.
@@ -78,7 +78,7 @@ impl<'a> NumberSearch<'a> {
         records: &[Record],
     ) -> Self {
         let stage = search.progressed(convert, records).stage;
-        Self { state: State::new(search, convert), taken: 0, stage }
+        Self { state: SearchState::new(search, convert), taken: 0, stage }
     }
 
     /// The stage that the testbed has to be opened for.

@@ -94,8 +94,8 @@ impl PhaseChange {
                 .collect();
             // The earliest of equals.
             let own = if sign == Sign::Progress { own_scatter(attempts) } else { None };
-            let cuts: Vec<Cut> =
-                (1..values.len()).filter_map(|at| Cut::new(&values, at, own)).collect();
+            let cuts: Vec<SeriesSplit> =
+                (1..values.len()).filter_map(|at| SeriesSplit::new(&values, at, own)).collect();
             let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
             let cut = cuts
                 .into_iter()
@@ -124,7 +124,7 @@ fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
 }
 
 /// A series of values of numbers, cut in two.
-struct Cut {
+struct SeriesSplit {
     at: usize,
     /// E.
     explained: f64,
@@ -138,7 +138,7 @@ struct Cut {
     scatter: Option<(f64, usize)>,
 }
 
-impl Cut {
+impl SeriesSplit {
     /// `own`: what the probes say of their scatter. `None`: no number is on both sides, or a value
     /// is none.
     fn new(values: &[(u32, f64)], at: usize, own: Option<(f64, usize)>) -> Option<Self> {

@@ -48,12 +48,12 @@ pub(crate) struct Departure {
     /// Covariance of the departures of all candidates.
     pub(crate) covariance: Matrix,
     /// How far measurements are off.
-    pub(crate) noise: Noise,
+    pub(crate) noise: ErrorModel,
 }
 
 /// How far measurements are off.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Noise {
+pub(crate) struct ErrorModel {
     /// How many times larger errors are than measurements say.
     pub(crate) times: f64,
     /// Standard deviation of what comes on top and no measurement can show. The machine is not the
@@ -61,7 +61,7 @@ pub(crate) struct Noise {
     pub(crate) beside: f64,
 }
 
-impl Noise {
+impl ErrorModel {
     /// Measurements have the errors that they report.
     pub(crate) const TOLD: Self = Self { times: 1.0, beside: 0.0 };
 
@@ -73,7 +73,7 @@ impl Noise {
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct SpeedReading {
     /// The index of the candidate.
     pub(crate) place: usize,
     /// Logarithm of its speed.
@@ -99,7 +99,7 @@ pub(crate) struct Posterior {
     pub(crate) mean: Vec<f64>,
     pub(crate) covariance: Matrix,
     /// How far measurements are off, by root mean square.
-    noise: Noise,
+    noise: ErrorModel,
     /// Probability that measurements scatter more than they report.
     noisy: f64,
 }
@@ -114,7 +114,7 @@ const TOGETHER: usize = 16;
 const FLOOR: f64 = 1e-10;
 
 impl Posterior {
-    pub(crate) fn new(prior: &Prior, readings: &[Reading]) -> Self {
+    pub(crate) fn new(prior: &Prior, readings: &[SpeedReading]) -> Self {
         let size = prior.laws.first().map_or(0, Vec::len);
         let centre = readings.iter().map(|reading| reading.value).sum::<f64>()
             / readings.len().max(1) as f64;
@@ -124,7 +124,7 @@ impl Posterior {
         };
         // What the laws leave of the measurements. Laws are taken together, for speed.
         let of_laws = |laws: &[Vec<f64>]| -> Vec<[f64; TOGETHER]> {
-            let of = |(value, reading): (&f64, &Reading)| {
+            let of = |(value, reading): (&f64, &SpeedReading)| {
                 std::array::from_fn(|law| {
                     value - laws.get(law).map_or(0.0, |law| law[reading.place])
                 })
@@ -132,10 +132,10 @@ impl Posterior {
             values.iter().zip(readings).map(of).collect()
         };
         let of_laws: Vec<_> = prior.laws.chunks(TOGETHER).map(of_laws).collect();
-        let conditions: Vec<Condition> = prior
+        let conditions: Vec<ConditionedCovariance> = prior
             .departures
             .iter()
-            .map(|departure| Condition::new(departure, readings, size))
+            .map(|departure| ConditionedCovariance::new(departure, readings, size))
             .collect();
         let mut evidence = Vec::with_capacity(prior.weights.len());
         let mut whitened = Vec::with_capacity(readings.len());
@@ -153,7 +153,7 @@ impl Posterior {
         let mut posterior = Self {
             mean: vec![0.0; size],
             covariance: Matrix::from_fn(size, |_, _| 0.0),
-            noise: Noise::TOLD,
+            noise: ErrorModel::TOLD,
             noisy: 0.0,
         };
         let (mut times, mut beside) = (0.0, 0.0);
@@ -177,7 +177,7 @@ impl Posterior {
             posterior.noisy += if condition.noise.beside > 0.0 { share } else { 0.0 };
             posterior.covariance.add(&condition.covariance, share);
         }
-        posterior.noise = Noise { times: times.sqrt(), beside: beside.sqrt() };
+        posterior.noise = ErrorModel { times: times.sqrt(), beside: beside.sqrt() };
         // How far they disagree, from representatives at equal distances of cumulated weight.
         let mut cumulated = 0.0;
         let mut taken = 0.0;
@@ -261,8 +261,8 @@ pub(crate) fn normal(random: &mut Random) -> f64 {
 }
 
 /// One covariance, given which candidates were measured.
-struct Condition {
-    noise: Noise,
+struct ConditionedCovariance {
+    noise: ErrorModel,
     lower: Matrix,
     /// Logarithm of the product of its pivots.
     volume: f64,
@@ -272,8 +272,8 @@ struct Condition {
     covariance: Matrix,
 }
 
-impl Condition {
-    fn new(departure: &Departure, readings: &[Reading], size: usize) -> Self {
+impl ConditionedCovariance {
+    fn new(departure: &Departure, readings: &[SpeedReading], size: usize) -> Self {
         let prior = |a: usize, b: usize| departure.covariance.at(a, b) + LEVEL * LEVEL;
         let among = Matrix::from_fn(readings.len(), |a, b| {
             let noise = if a == b { departure.noise.variance(readings[a].error) } else { 0.0 };

@@ -91,7 +91,7 @@ pub struct Reinforcer {
 }
 
 /// A probe against the one before it.
-struct Comparison {
+struct ProbeChange {
     threads: u32,
     lock: f64,
     delta: SchedulingProfile,
@@ -143,7 +143,7 @@ impl Reinforcer {
             None => ReinforcerStep::Try((threads + self.range.step).min(self.range.max)),
             Some((best, before)) => {
                 let seen =
-                    Comparison { threads, lock: profile.lock, delta: difference(profile, before) };
+                    ProbeChange { threads, lock: profile.lock, delta: difference(profile, before) };
                 match self.terminate(&seen) {
                     // "Tbest ← Ttry; Nbest ← Ntry; return(true)"
                     Some(ReinforcerEnd::MostThreads) => ReinforcerStep::Stop(ReinforcerChoice {
@@ -164,7 +164,7 @@ impl Reinforcer {
         self.next
     }
 
-    fn terminate(&self, seen: &Comparison) -> Option<ReinforcerEnd> {
+    fn terminate(&self, seen: &ProbeChange) -> Option<ReinforcerEnd> {
         let high = &self.thresholds;
         // "terminate if no more parallelism was found"
         if seen.delta.cpu_util < high.delta_cpu_util {
@@ -186,7 +186,7 @@ impl Reinforcer {
         (seen.threads == self.range.max).then_some(ReinforcerEnd::MostThreads)
     }
 
-    fn compute_next(&self, seen: &Comparison) -> u32 {
+    fn compute_next(&self, seen: &ProbeChange) -> u32 {
         let high = &self.thresholds;
         let low_lock = seen.lock < high.lock;
         let slow = if seen.threads <= self.contexts {

@@ -45,7 +45,7 @@ pub use question::SpeedQuestion;
 
 use crate::advice::{NumberAdvice, SpeedSearchEnd};
 use crate::equal_pieces::Evenness;
-use crate::posterior::{LEAST_ERROR, Posterior, Prior, Reading, common_error};
+use crate::posterior::{LEAST_ERROR, Posterior, Prior, SpeedReading, common_error};
 use crate::thread_ceiling::{CountedProbe, ThreadCeiling};
 use decision::{DOUBTS, Decision, OpenChoice, REPEATS};
 use serde::{Deserialize, Serialize};
@@ -476,14 +476,14 @@ impl SpeedSearch {
 
     /// The samples as the posterior takes them. A sample knows its own error badly, from a handful
     /// of parts. So half of its variance is that of all samples.
-    fn readings(&self) -> Vec<Reading> {
+    fn readings(&self) -> Vec<SpeedReading> {
         let common = self.common_error();
         let reading = |sample: &(usize, Duration, SpeedSample)| {
             let longer = sample.1.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
             let own = self.own_error(sample).unwrap_or(common);
             let error =
                 ((own * own + common * common) / 2.0 / longer.max(1e-9)).sqrt().max(LEAST_ERROR);
-            Reading { place: sample.0, value: sample.2.value.ln(), error }
+            SpeedReading { place: sample.0, value: sample.2.value.ln(), error }
         };
         self.samples.iter().map(reading).collect()
     }

@@ -39,15 +39,15 @@ where
 {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Stored {
+    enum StoredNote {
         Text(String),
         Note(MachineNote),
     }
-    let stored = Vec::<Stored>::deserialize(deserializer)?.into_iter();
+    let stored = Vec::<StoredNote>::deserialize(deserializer)?.into_iter();
     Ok(stored
         .map(|stored| match stored {
-            Stored::Text(text) => MachineNote::Text { text },
-            Stored::Note(note) => note,
+            StoredNote::Text(text) => MachineNote::Text { text },
+            StoredNote::Note(note) => note,
         })
         .collect())
 }

@@ -45,7 +45,7 @@ fn trust(kind: DomainKind) -> u8 {
 /// contexts of the first of them, and those of the domain that it crosses.
 type Crossings = BTreeMap<(DomainKind, DomainKind), (usize, CpuSet, CpuSet)>;
 
-struct Node {
+struct NestedDomain {
     found: ReportedDomain,
     parent: Option<usize>,
     depth: usize,
@@ -76,7 +76,7 @@ pub(crate) fn nest(
     all.sort_by_key(|found| (Reverse(found.cpus.len()), found.kind, found.cpus.first()));
 
     let root = ReportedDomain { kind: DomainKind::Machine, os_index: None, cpus: online.clone() };
-    let mut nodes = vec![Node { found: root, parent: None, depth: 0, alive: true }];
+    let mut nodes = vec![NestedDomain { found: root, parent: None, depth: 0, alive: true }];
     let highest = online.iter().last().map_or(0, |cpu| cpu.0 as usize);
     let mut deepest = vec![0usize; highest + 1];
     let mut crossings: Crossings = BTreeMap::new();
@@ -104,7 +104,7 @@ pub(crate) fn nest(
         for cpu in found.cpus.iter() {
             deepest[cpu.0 as usize] = nodes.len();
         }
-        nodes.push(Node { found, parent: Some(parent), depth, alive: true });
+        nodes.push(NestedDomain { found, parent: Some(parent), depth, alive: true });
     }
     let note = |((left_out, kept), (domains, cpus, kept_cpus))| MachineNote::Crossing {
         domains,
@@ -132,7 +132,7 @@ fn drop_redundant(online: &CpuSet, all: &mut Vec<ReportedDomain>) {
 
 /// The nodes that hold some contexts of `found` but not all, or that must not hold it. Nothing but
 /// pipes and contexts is smaller than a core.
-fn crossed(nodes: &[Node], deepest: &[usize], found: &ReportedDomain) -> Vec<usize> {
+fn crossed(nodes: &[NestedDomain], deepest: &[usize], found: &ReportedDomain) -> Vec<usize> {
     let mut against = Vec::new();
     let mut visited = HashSet::new();
     for cpu in found.cpus.iter() {
@@ -156,7 +156,7 @@ fn note(crossings: &mut Crossings, left_out: &ReportedDomain, kept: &ReportedDom
 }
 
 /// Takes a node out: its children and its contexts fall to its parent.
-fn remove(nodes: &mut [Node], deepest: &mut [usize], dead: usize) {
+fn remove(nodes: &mut [NestedDomain], deepest: &mut [usize], dead: usize) {
     // The root is trusted most, so only nodes with a parent are removed.
     let Some(parent) = nodes[dead].parent else { return };
     nodes[dead].alive = false;
@@ -169,7 +169,7 @@ fn remove(nodes: &mut [Node], deepest: &mut [usize], dead: usize) {
 }
 
 /// Nodes in placing order have their parents before them, so the last ones are complete first.
-fn grow(nodes: Vec<Node>) -> Domain {
+fn grow(nodes: Vec<NestedDomain>) -> Domain {
     let mut children: Vec<Vec<Domain>> = nodes.iter().map(|_| Vec::new()).collect();
     let mut root = None;
     for (index, node) in nodes.into_iter().enumerate().rev() {

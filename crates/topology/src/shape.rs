@@ -11,7 +11,7 @@ use crate::{CpuId, CpuSet, Domain, DomainKind, Machine, MachineError};
 pub(crate) const MOST_CONTEXTS: u64 = 8192;
 
 /// Levels with the number of domains per parent, outermost first.
-type Levels = Vec<(DomainKind, u32)>;
+type LevelArities = Vec<(DomainKind, u32)>;
 
 impl Machine {
     /// A machine of alike domains. `shape` is `8x2x4`, top level first; the module explains the
@@ -46,7 +46,7 @@ impl Machine {
     }
 }
 
-fn parse(shape: &str) -> Result<Levels, String> {
+fn parse(shape: &str) -> Result<LevelArities, String> {
     let levels = if shape.contains(':') { named(shape)? } else { bare(shape)? };
     let contexts =
         levels.iter().try_fold(1u64, |product, &(_, count)| product.checked_mul(u64::from(count)));
@@ -56,7 +56,7 @@ fn parse(shape: &str) -> Result<Levels, String> {
     }
 }
 
-fn bare(shape: &str) -> Result<Levels, String> {
+fn bare(shape: &str) -> Result<LevelArities, String> {
     let counts: Vec<u32> = shape.split('x').map(count).collect::<Result<_, _>>()?;
     let kinds = match counts.len() {
         1 => vec![DomainKind::Core],
@@ -70,15 +70,15 @@ fn bare(shape: &str) -> Result<Levels, String> {
             );
         }
     };
-    let mut levels: Levels = kinds.into_iter().zip(counts).collect();
+    let mut levels: LevelArities = kinds.into_iter().zip(counts).collect();
     if levels.len() == 1 {
         levels.push((DomainKind::Pu, 1));
     }
     Ok(levels)
 }
 
-fn named(shape: &str) -> Result<Levels, String> {
-    let mut levels = Levels::new();
+fn named(shape: &str) -> Result<LevelArities, String> {
+    let mut levels = LevelArities::new();
     for part in shape.split_whitespace() {
         let (name, number) =
             part.split_once(':').ok_or_else(|| format!("'{part}' is not level:count"))?;

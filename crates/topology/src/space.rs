@@ -25,7 +25,7 @@ use crate::{Assignment, Random, SharingTree};
 use classes::Classes;
 use num_bigint::BigUint;
 use serde::{Deserialize, Serialize};
-use series::Series;
+use series::PowerSeries;
 use std::sync::OnceLock;
 
 /// How many threads one context may hold.
@@ -71,10 +71,10 @@ pub struct Space {
     threads: usize,
     per_context: PerContext,
     /// The series of an empty domain, by class; computed when first asked for.
-    empty: OnceLock<Vec<Series>>,
+    empty: OnceLock<Vec<PowerSeries>>,
     /// How r threads can be placed on the first i contexts, at `[i][r]`. It exists only if contexts
     /// hold several but not any number.
-    prefixes: OnceLock<Vec<Series>>,
+    prefixes: OnceLock<Vec<PowerSeries>>,
 }
 
 impl Space {
@@ -202,11 +202,11 @@ impl Space {
     }
 
     /// The series of an empty domain, by class.
-    fn empty(&self) -> &[Series] {
+    fn empty(&self) -> &[PowerSeries] {
         self.empty.get_or_init(|| {
             let nodes = self.tree.nodes();
             let classes = nodes.iter().map(|node| node.class + 1).max().unwrap_or(0);
-            let mut known: Vec<Option<Series>> = vec![None; classes];
+            let mut known: Vec<Option<PowerSeries>> = vec![None; classes];
             for node in nodes.iter().rev() {
                 if known[node.class].is_some() {
                     continue;

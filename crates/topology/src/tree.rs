@@ -315,7 +315,7 @@ type CacheTraits = (u8, CacheKind, Option<u64>, Option<u32>);
 
 /// Everything about a node but its place: nodes with equal descriptions have one shape.
 #[derive(PartialEq, Eq, Hash)]
-struct Description {
+struct NodeDescription {
     kinds: Vec<DomainKind>,
     /// Of a leaf: index into [`Machine::kinds`].
     core: Option<usize>,
@@ -368,7 +368,7 @@ impl Shapes {
             children: vec![Vec::new(); count],
             order: vec![Vec::new(); count],
         };
-        let mut known: HashMap<Description, usize> = HashMap::new();
+        let mut known: HashMap<NodeDescription, usize> = HashMap::new();
         for index in (0..count).rev() {
             // Children come after their parent and were visited last first.
             let mut children = std::mem::take(&mut shapes.children[index]);
@@ -376,7 +376,7 @@ impl Shapes {
             children.sort_by_key(|&child| shapes.of[child]);
             caches[index].sort_unstable();
             let leaf = children.is_empty().then_some(tree.nodes[index].leaves.start);
-            let description = Description {
+            let description = NodeDescription {
                 kinds: merged[index].clone(),
                 core: leaf.map(|leaf| tree.kinds[leaf as usize]),
                 caches: std::mem::take(&mut caches[index]),

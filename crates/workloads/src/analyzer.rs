@@ -14,7 +14,7 @@ const LOG_LENGTH: usize = 4096;
 
 /// What is logged of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     mac: [[u8; 6]; 2],
     ip: [IpAddr; 2],
     ports: Option<[u16; 2]>,
@@ -24,14 +24,14 @@ pub(crate) struct Entry {
 
 /// The P thread of the packet analyzer.
 pub(crate) struct Analyzer {
-    log: Vec<Entry>,
+    log: Vec<LogEntry>,
     logged: u64,
     undecodable: u64,
 }
 
 impl Analyzer {
     pub(crate) fn new() -> Self {
-        let nothing = Entry {
+        let nothing = LogEntry {
             mac: [[0; 6]; 2],
             ip: [IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2],
             ports: None,
@@ -43,7 +43,7 @@ impl Analyzer {
 }
 
 /// Decodes a frame down to the ports.
-fn decode(frame: &[u8]) -> Option<Entry> {
+fn decode(frame: &[u8]) -> Option<LogEntry> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;
     let Some(LinkSlice::Ethernet2(ethernet)) = packet.link else { return None };
     let (ip, protocol, time_to_live) = match packet.net? {
@@ -70,7 +70,7 @@ fn decode(frame: &[u8]) -> Option<Entry> {
         Some(TransportSlice::Udp(udp)) => Some([udp.source_port(), udp.destination_port()]),
         _ => None,
     };
-    Some(Entry {
+    Some(LogEntry {
         mac: [ethernet.source(), ethernet.destination()],
         ip,
         ports,

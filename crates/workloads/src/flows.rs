@@ -54,14 +54,14 @@ impl Key {
 
 /// Where a flow is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FlowState {
     Opening,
     Established,
     Closing,
     Closed,
 }
 
-impl State {
+impl FlowState {
     /// The state after a packet with these TCP flags; `None` for a packet without TCP header.
     fn after(before: Option<Self>, flags: Option<u8>) -> Self {
         let Some(flags) = flags else { return Self::Established };
@@ -79,9 +79,9 @@ impl State {
 
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct FlowRecord {
     key: Key,
-    state: State,
+    state: FlowState,
     packets: u64,
     bytes: u64,
     /// When it was last seen: the number of packets processed by then.
@@ -90,7 +90,7 @@ struct Record {
 
 /// The P thread of the stateful program.
 pub(crate) struct FlowTable {
-    buckets: Vec<Mutex<[Option<Record>; WAYS]>>,
+    buckets: Vec<Mutex<[Option<FlowRecord>; WAYS]>>,
     packets: u64,
     created: u64,
     evicted: u64,
@@ -124,18 +124,19 @@ impl PacketWork for FlowTable {
         });
         let record = &mut bucket[way];
         let before = record.map(|record| record.state);
-        let record = record.get_or_insert(Record {
+        let record = record.get_or_insert(FlowRecord {
             key,
-            state: State::Opening,
+            state: FlowState::Opening,
             packets: 0,
             bytes: 0,
             seen: 0,
         });
-        record.state = State::after(before, layout.tcp_flags(frame));
+        record.state = FlowState::after(before, layout.tcp_flags(frame));
         record.packets += 1;
         record.bytes += frame.len() as u64;
         record.seen = self.packets;
-        self.closed += u64::from(record.state == State::Closed && before != Some(State::Closed));
+        self.closed +=
+            u64::from(record.state == FlowState::Closed && before != Some(FlowState::Closed));
         port_by_flow(hash)
     }
 
@@ -233,17 +234,17 @@ mod tests {
     #[test]
     fn a_connection_opens_is_used_and_closes() {
         let after = |flags: &[u8]| {
-            flags.iter().fold(None, |state, &flags| Some(State::after(state, Some(flags))))
+            flags.iter().fold(None, |state, &flags| Some(FlowState::after(state, Some(flags))))
         };
-        assert_eq!(after(&[SYN]), Some(State::Opening));
-        assert_eq!(after(&[SYN, SYN | ACK]), Some(State::Established));
-        assert_eq!(after(&[SYN, SYN | ACK, ACK, FIN | ACK]), Some(State::Closing));
-        assert_eq!(after(&[SYN, SYN | ACK, FIN, ACK, FIN]), Some(State::Closed));
-        assert_eq!(after(&[SYN, SYN | ACK, FIN, FIN, ACK]), Some(State::Closed));
-        assert_eq!(after(&[SYN, SYN | ACK, FIN, FIN, SYN]), Some(State::Opening));
-        assert_eq!(after(&[ACK]), Some(State::Established));
-        assert_eq!(after(&[SYN, RST]), Some(State::Closed));
-        assert_eq!(State::after(None, None), State::Established);
+        assert_eq!(after(&[SYN]), Some(FlowState::Opening));
+        assert_eq!(after(&[SYN, SYN | ACK]), Some(FlowState::Established));
+        assert_eq!(after(&[SYN, SYN | ACK, ACK, FIN | ACK]), Some(FlowState::Closing));
+        assert_eq!(after(&[SYN, SYN | ACK, FIN, ACK, FIN]), Some(FlowState::Closed));
+        assert_eq!(after(&[SYN, SYN | ACK, FIN, FIN, ACK]), Some(FlowState::Closed));
+        assert_eq!(after(&[SYN, SYN | ACK, FIN, FIN, SYN]), Some(FlowState::Opening));
+        assert_eq!(after(&[ACK]), Some(FlowState::Established));
+        assert_eq!(after(&[SYN, RST]), Some(FlowState::Closed));
+        assert_eq!(FlowState::after(None, None), FlowState::Established);
     }
 
     #[test]

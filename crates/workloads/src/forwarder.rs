@@ -27,7 +27,7 @@ const MEM_ENTRIES: usize = (64 << 20) / 8;
 
 /// The integer work behind the lookup.
 #[derive(Clone, Copy, Debug)]
-enum Burst {
+enum IntegerWork {
     None,
     Add,
     Multiply,
@@ -38,22 +38,22 @@ enum Burst {
 pub(crate) struct Forwarder {
     table: Vec<u64>,
     lookups: u32,
-    burst: Burst,
+    burst: IntegerWork,
     looked_up: u64,
 }
 
 impl Forwarder {
     pub(crate) fn new(program: BuiltInProgram, seed: u64) -> Self {
         let (entries, lookups, burst) = match program {
-            BuiltInProgram::Hash1L2 => (L2_ENTRIES, 1, Burst::None),
-            BuiltInProgram::Hash1Mem => (MEM_ENTRIES, 1, Burst::None),
-            BuiltInProgram::HashNL1 => (L1_ENTRIES, 3, Burst::None),
-            BuiltInProgram::HashNL2 => (L2_ENTRIES, 3, Burst::None),
-            BuiltInProgram::HashNMem => (MEM_ENTRIES, 3, Burst::None),
-            BuiltInProgram::IntAdd => (L1_ENTRIES, 1, Burst::Add),
-            BuiltInProgram::IntMul => (L1_ENTRIES, 1, Burst::Multiply),
-            BuiltInProgram::IntDiv => (L1_ENTRIES, 1, Burst::Divide),
-            _ => (L1_ENTRIES, 1, Burst::None),
+            BuiltInProgram::Hash1L2 => (L2_ENTRIES, 1, IntegerWork::None),
+            BuiltInProgram::Hash1Mem => (MEM_ENTRIES, 1, IntegerWork::None),
+            BuiltInProgram::HashNL1 => (L1_ENTRIES, 3, IntegerWork::None),
+            BuiltInProgram::HashNL2 => (L2_ENTRIES, 3, IntegerWork::None),
+            BuiltInProgram::HashNMem => (MEM_ENTRIES, 3, IntegerWork::None),
+            BuiltInProgram::IntAdd => (L1_ENTRIES, 1, IntegerWork::Add),
+            BuiltInProgram::IntMul => (L1_ENTRIES, 1, IntegerWork::Multiply),
+            BuiltInProgram::IntDiv => (L1_ENTRIES, 1, IntegerWork::Divide),
+            _ => (L1_ENTRIES, 1, IntegerWork::None),
         };
         let mut random = Random::new(seed);
         Self { table: (0..entries).map(|_| random.bits()).collect(), lookups, burst, looked_up: 0 }
@@ -78,14 +78,14 @@ impl PacketWork for Forwarder {
         let entry = self.look_up(hash::fold(layout.destination(frame)));
         self.looked_up += u64::from(self.lookups);
         match self.burst {
-            Burst::None => {}
-            Burst::Add => {
+            IntegerWork::None => {}
+            IntegerWork::Add => {
                 black_box(add(entry));
             }
-            Burst::Multiply => {
+            IntegerWork::Multiply => {
                 black_box(multiply(entry));
             }
-            Burst::Divide => {
+            IntegerWork::Divide => {
                 black_box(divide(entry));
             }
         }

@@ -17,7 +17,7 @@ const UDP: u8 = 17;
 
 /// IP version of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum IpVersion {
     /// IPv4.
     V4,
     /// IPv6.
@@ -27,7 +27,7 @@ pub enum Version {
 /// Where the headers of a valid IP packet are, as byte offsets into its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    version: Version,
+    version: IpVersion,
     protocol: u8,
     network: u16,
     /// The TCP or UDP header, if there is one.
@@ -71,7 +71,7 @@ impl Layout {
         let fragment = word(packet, 6)? & 0x3fff != 0;
         let protocol = packet[9];
         let payload = if fragment { &[] } else { &packet[header..total] };
-        Self::with_transport(Version::V4, protocol, network, header, payload, network + total)
+        Self::with_transport(IpVersion::V4, protocol, network, header, payload, network + total)
     }
 
     fn ipv6(network: usize, packet: &[u8]) -> Option<Self> {
@@ -80,7 +80,7 @@ impl Layout {
             return None;
         }
         Self::with_transport(
-            Version::V6,
+            IpVersion::V6,
             packet[6],
             network,
             40,
@@ -90,7 +90,7 @@ impl Layout {
     }
 
     fn with_transport(
-        version: Version,
+        version: IpVersion,
         protocol: u8,
         network: usize,
         header: usize,
@@ -112,7 +112,7 @@ impl Layout {
     }
 
     /// IPv4 or IPv6.
-    pub fn version(&self) -> Version {
+    pub fn version(&self) -> IpVersion {
         self.version
     }
 
@@ -124,16 +124,16 @@ impl Layout {
     /// The source address.
     pub fn source(&self, frame: &[u8]) -> IpAddr {
         match self.version {
-            Version::V4 => IpAddr::from(bytes::<4>(frame, self.network() + 12)),
-            Version::V6 => IpAddr::from(bytes::<16>(frame, self.network() + 8)),
+            IpVersion::V4 => IpAddr::from(bytes::<4>(frame, self.network() + 12)),
+            IpVersion::V6 => IpAddr::from(bytes::<16>(frame, self.network() + 8)),
         }
     }
 
     /// The destination address.
     pub fn destination(&self, frame: &[u8]) -> IpAddr {
         match self.version {
-            Version::V4 => IpAddr::from(bytes::<4>(frame, self.network() + 16)),
-            Version::V6 => IpAddr::from(bytes::<16>(frame, self.network() + 24)),
+            IpVersion::V4 => IpAddr::from(bytes::<4>(frame, self.network() + 16)),
+            IpVersion::V6 => IpAddr::from(bytes::<16>(frame, self.network() + 24)),
         }
     }
 
@@ -156,8 +156,8 @@ impl Layout {
         let start = match (self.transport.map(usize::from), self.version) {
             (Some(at), _) if self.protocol == TCP => at + usize::from(frame[at + 12] >> 4) * 4,
             (Some(at), _) => at + 8,
-            (None, Version::V4) => self.network() + usize::from(frame[self.network()] & 0xf) * 4,
-            (None, Version::V6) => self.network() + 40,
+            (None, IpVersion::V4) => self.network() + usize::from(frame[self.network()] & 0xf) * 4,
+            (None, IpVersion::V6) => self.network() + 40,
         };
         &frame[start..usize::from(self.end)]
     }
@@ -167,8 +167,8 @@ impl Layout {
     /// stays valid.
     pub fn redirect(&self, frame: &mut [u8], host: u32) {
         let low = match self.version {
-            Version::V4 => self.network() + 16,
-            Version::V6 => self.network() + 36,
+            IpVersion::V4 => self.network() + 16,
+            IpVersion::V6 => self.network() + 36,
         };
         let address = u32::from_be_bytes(bytes(frame, low)) & 0xff00_0000 | host & 0x00ff_ffff;
         let [a, b, c, d] = address.to_be_bytes();
@@ -179,7 +179,7 @@ impl Layout {
     fn replace_address_word(&self, frame: &mut [u8], at: usize, new: [u8; 2]) {
         let old = bytes::<2>(frame, at);
         frame[at..at + 2].copy_from_slice(&new);
-        if self.version == Version::V4 {
+        if self.version == IpVersion::V4 {
             adjust(frame, self.network() + 10, old, new);
         }
         let Some(transport) = self.transport.map(usize::from) else { return };
@@ -201,15 +201,15 @@ impl Layout {
     #[must_use]
     pub fn forward(&self, frame: &mut [u8], hop: u8) -> bool {
         let (time_to_live, word) = match self.version {
-            Version::V4 => (self.network() + 8, self.network() + 8),
-            Version::V6 => (self.network() + 7, self.network() + 6),
+            IpVersion::V4 => (self.network() + 8, self.network() + 8),
+            IpVersion::V6 => (self.network() + 7, self.network() + 6),
         };
         if frame[time_to_live] <= 1 {
             return false;
         }
         let old = bytes::<2>(frame, word);
         frame[time_to_live] -= 1;
-        if self.version == Version::V4 {
+        if self.version == IpVersion::V4 {
             let new = bytes::<2>(frame, word);
             adjust(frame, self.network() + 10, old, new);
         }

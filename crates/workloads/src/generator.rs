@@ -19,13 +19,13 @@ const LARGEST: usize = 1514;
 /// One in this many frames that carry data has a keyword in its payload.
 const KEYWORD_EVERY: u64 = 8;
 
-struct Flow {
+struct GeneratedFlow {
     client: Endpoint,
     server: Endpoint,
     ipv6: bool,
     tcp: bool,
     vlan: Option<VlanId>,
-    phase: Phase,
+    phase: TcpPhase,
 }
 
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ struct Endpoint {
 
 /// What a TCP flow sends next.
 #[derive(Clone, Copy)]
-enum Phase {
+enum TcpPhase {
     Syn,
     SynAck,
     Data,
@@ -50,8 +50,8 @@ impl Traffic {
     pub fn generate(seed: u64, flows: usize, frames: usize) -> Self {
         let mut traffic = Self::default();
         let mut random = Random::new(seed);
-        let mut flows: Vec<Flow> =
-            (0..flows).map(|number| Flow::new(number, &mut random)).collect();
+        let mut flows: Vec<GeneratedFlow> =
+            (0..flows).map(|number| GeneratedFlow::new(number, &mut random)).collect();
         let mut frame = Vec::with_capacity(LARGEST);
         for _ in 0..frames {
             let flow = random.below(flows.len() as u64) as usize;
@@ -63,7 +63,7 @@ impl Traffic {
     }
 }
 
-impl Flow {
+impl GeneratedFlow {
     fn new(number: usize, random: &mut Random) -> Self {
         let tcp = random.below(10) < 7;
         let mac = |random: &mut Random| {
@@ -85,7 +85,7 @@ impl Flow {
         let ipv6 = random.below(5) == 0;
         let vlan = (random.below(6) == 0)
             .then(|| VlanId::try_new(1 + random.below(4094) as u16).unwrap_or_default());
-        Self { client, server, ipv6, tcp, vlan, phase: Phase::Syn }
+        Self { client, server, ipv6, tcp, vlan, phase: TcpPhase::Syn }
     }
 
     /// Writes this flow's next frame.
@@ -101,28 +101,28 @@ impl Flow {
             ..TcpHeader::default()
         };
         let (from_client, phase) = match self.phase {
-            Phase::Syn => {
+            TcpPhase::Syn => {
                 header.syn = true;
-                (true, Phase::SynAck)
+                (true, TcpPhase::SynAck)
             }
-            Phase::SynAck => {
+            TcpPhase::SynAck => {
                 header.syn = true;
-                (false, Phase::Data)
+                (false, TcpPhase::Data)
             }
-            Phase::Data if random.below(8) == 0 => {
+            TcpPhase::Data if random.below(8) == 0 => {
                 header.fin = true;
-                (true, Phase::ServerFin)
+                (true, TcpPhase::ServerFin)
             }
-            Phase::Data => {
+            TcpPhase::Data => {
                 header.psh = true;
-                (random.below(2) == 0, Phase::Data)
+                (random.below(2) == 0, TcpPhase::Data)
             }
-            Phase::ServerFin => {
+            TcpPhase::ServerFin => {
                 header.fin = true;
-                (false, Phase::Syn)
+                (false, TcpPhase::Syn)
             }
         };
-        header.ack = !matches!(self.phase, Phase::Syn);
+        header.ack = !matches!(self.phase, TcpPhase::Syn);
         self.phase = phase;
         let payload = if header.psh { self.payload(random, 20) } else { Vec::new() };
         self.write(random, from_client, Some(header), &payload, frame);
@@ -221,7 +221,7 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Layout, Version};
+    use crate::frame::{IpVersion, Layout};
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     use std::collections::BTreeSet;
 
@@ -282,7 +282,7 @@ mod tests {
                 !packet.link_exts.is_empty(),
             ));
             assert_eq!(
-                Layout::of(frame).map(|layout| layout.version() == Version::V4),
+                Layout::of(frame).map(|layout| layout.version() == IpVersion::V4),
                 Some(protocol == 4)
             );
         }

@@ -29,7 +29,7 @@ mod ring;
 mod running;
 mod traffic;
 
-pub use frame::{Layout, Version};
+pub use frame::{IpVersion, Layout};
 pub use packet_capture::{Capture, PacketCaptureError};
 pub use packet_work::{PacketAction, PacketWork};
 pub use program::{BuiltInProgram, BuiltInWorkload};

@@ -40,22 +40,22 @@ struct Packet {
 
 /// What T has done so far. Only T writes, so plain loads and stores do.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct PacketCounters {
     pub(crate) packets: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) dropped: AtomicU64,
 }
 
 /// What the three threads of an instance share.
-pub(crate) struct Pipeline {
+pub(crate) struct RunningPipeline {
     buffers: Vec<Mutex<Packet>>,
-    pub(crate) counters: CachePadded<Counters>,
+    pub(crate) counters: CachePadded<PacketCounters>,
     stop: AtomicBool,
     /// Packets after which every stage ends.
     limit: u64,
 }
 
-impl Pipeline {
+impl RunningPipeline {
     /// A pipeline for frames of at most `longest` bytes that ends after `limit` packets.
     pub(crate) fn new(longest: usize, limit: u64) -> Self {
         let packet = || Packet {
@@ -186,13 +186,13 @@ impl Pipeline {
 mod tests {
     use super::*;
     use crate::checksum;
-    use crate::frame::Version;
+    use crate::frame::IpVersion;
     use crate::ring::ring;
     use std::thread;
 
     /// Runs `packets` packets through three real threads, and says what P found.
-    fn run(traffic: &Traffic, packets: u64, processor: &mut dyn PacketWork) -> Pipeline {
-        let pipeline = Pipeline::new(traffic.longest(), packets);
+    fn run(traffic: &Traffic, packets: u64, processor: &mut dyn PacketWork) -> RunningPipeline {
+        let pipeline = RunningPipeline::new(traffic.longest(), packets);
         let (to_p, from_r) = ring(RING);
         let (to_t, from_p) = ring(RING);
         thread::scope(|scope| {
@@ -257,7 +257,7 @@ mod tests {
             let received = etherparse::SlicedPacket::from_ethernet(before).unwrap();
             match (layout.version(), sent.net.unwrap(), received.net.unwrap()) {
                 (
-                    Version::V4,
+                    IpVersion::V4,
                     etherparse::NetSlice::Ipv4(sent),
                     etherparse::NetSlice::Ipv4(received),
                 ) => {
@@ -266,7 +266,7 @@ mod tests {
                     assert_eq!(checksum::sum(sent.header().slice()), 0xffff);
                 }
                 (
-                    Version::V6,
+                    IpVersion::V6,
                     etherparse::NetSlice::Ipv6(sent),
                     etherparse::NetSlice::Ipv6(received),
                 ) => {
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn stopping_ends_all_stages_while_packets_flow() {
         let traffic = Traffic::generate(1, 8, 100);
-        let pipeline = Pipeline::new(traffic.longest(), u64::MAX);
+        let pipeline = RunningPipeline::new(traffic.longest(), u64::MAX);
         let (to_p, from_r) = ring(RING);
         let (to_t, from_p) = ring(RING);
         let mut processor = crate::BuiltInProgram::Hash1L1.processor(1);

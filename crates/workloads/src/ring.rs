@@ -121,7 +121,7 @@ mod tests {
     use std::thread;
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum RingStep {
         Push(usize),
         Pop(usize),
     }
@@ -134,8 +134,8 @@ mod tests {
             capacity in 1usize..20,
             steps in prop::collection::vec(
                 prop_oneof![
-                    (0usize..24).prop_map(Step::Push),
-                    (0usize..24).prop_map(Step::Pop),
+                    (0usize..24).prop_map(RingStep::Push),
+                    (0usize..24).prop_map(RingStep::Pop),
                 ],
                 0..200,
             ),
@@ -146,7 +146,7 @@ mod tests {
             let mut next = 0u64;
             for step in steps {
                 match step {
-                    Step::Push(count) => {
+                    RingStep::Push(count) => {
                         let values: Vec<u64> = (next..next + count as u64).collect();
                         prop_assert_eq!(producer.vacant(usize::MAX), bound - model.len());
                         let pushed = producer.push(&values);
@@ -154,7 +154,7 @@ mod tests {
                         model.extend(&values[..pushed]);
                         next += pushed as u64;
                     }
-                    Step::Pop(count) => {
+                    RingStep::Pop(count) => {
                         let mut values = vec![0; count];
                         let popped = consumer.pop(&mut values);
                         let expected: Vec<u64> = model.drain(..count.min(model.len())).collect();

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::packet_work::PacketWork;
-use crate::pipeline::Pipeline;
+use crate::pipeline::RunningPipeline;
 use crate::polling::RING;
 use crate::program::{BuiltInProgram, BuiltInWorkload};
 use crate::ring::ring;
@@ -38,14 +38,14 @@ pub struct FinalCounts {
 
 /// A running workload. Dropping it stops it.
 pub struct RunningWorkload {
-    instances: Vec<Instance>,
-    threads: Arc<Threads>,
+    instances: Vec<RunningInstance>,
+    threads: Arc<RunningThreads>,
     started: Instant,
 }
 
-struct Instance {
+struct RunningInstance {
     name: String,
-    pipeline: Arc<Pipeline>,
+    pipeline: Arc<RunningPipeline>,
     receiver: JoinHandle<()>,
     processor: JoinHandle<Box<dyn PacketWork>>,
     transmitter: JoinHandle<()>,
@@ -53,7 +53,7 @@ struct Instance {
 
 /// The threads that have not ended yet, for who waits for the last of them.
 #[derive(Default)]
-struct Threads {
+struct RunningThreads {
     state: Mutex<ThreadsState>,
     changed: Condvar,
 }
@@ -64,11 +64,11 @@ struct ThreadsState {
     panicked: bool,
 }
 
-/// Held by a thread while it runs; notifies [`Threads`] when it ends, also by a panic.
-struct Presence(Arc<Threads>);
+/// Held by a thread while it runs; notifies [`RunningThreads`] when it ends, also by a panic.
+struct Presence(Arc<RunningThreads>);
 
 impl Presence {
-    fn new(threads: &Arc<Threads>) -> Self {
+    fn new(threads: &Arc<RunningThreads>) -> Self {
         threads.state().running += 1;
         Self(Arc::clone(threads))
     }
@@ -83,7 +83,7 @@ impl Drop for Presence {
     }
 }
 
-impl Threads {
+impl RunningThreads {
     fn state(&self) -> MutexGuard<'_, ThreadsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,7 @@ impl BuiltInWorkload {
         for (number, (program, processor, traffic)) in ready.into_iter().enumerate() {
             let name = format!("{}{number}", program.stem());
             // An error drops `running`, which stops the instances before this one.
-            let instance = Instance::start(
+            let instance = RunningInstance::start(
                 name,
                 processor,
                 &traffic,
@@ -144,15 +144,15 @@ impl BuiltInWorkload {
     }
 }
 
-impl Instance {
+impl RunningInstance {
     fn start(
         name: String,
         mut processor: Box<dyn PacketWork>,
         traffic: &Arc<Traffic>,
         limit: u64,
-        threads: &Arc<Threads>,
+        threads: &Arc<RunningThreads>,
     ) -> Result<Self, Error> {
-        let pipeline = Arc::new(Pipeline::new(traffic.longest(), limit));
+        let pipeline = Arc::new(RunningPipeline::new(traffic.longest(), limit));
         let (to_p, from_r) = ring(RING);
         let (to_t, from_p) = ring(RING);
         // Where the system refuses a thread, those already started see this and end.
@@ -185,7 +185,7 @@ impl Instance {
 
 fn spawn<T: Send + 'static>(
     name: String,
-    threads: &Arc<Threads>,
+    threads: &Arc<RunningThreads>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Error> {
     let presence = Presence::new(threads);
@@ -230,7 +230,7 @@ impl RunningWorkload {
         }
         let ended = self.instances.drain(..).map(|instance| {
             let counts = instance.counts();
-            let Instance { name, receiver, processor, transmitter, .. } = instance;
+            let RunningInstance { name, receiver, processor, transmitter, .. } = instance;
             let panicked = |thread: &str| Error::Panicked { thread: format!("{name}-{thread}") };
             receiver.join().map_err(|_| panicked("R"))?;
             transmitter.join().map_err(|_| panicked("T"))?;
@@ -338,7 +338,8 @@ mod tests {
         let threads = Arc::default();
         let traffic = Arc::new(Traffic::generate(1, 4, 16));
         let instance =
-            Instance::start("bad0".into(), Box::new(Faulty), &traffic, u64::MAX, &threads).unwrap();
+            RunningInstance::start("bad0".into(), Box::new(Faulty), &traffic, u64::MAX, &threads)
+                .unwrap();
         let running =
             RunningWorkload { instances: vec![instance], threads, started: Instant::now() };
         assert!(running.wait(Duration::from_secs(60)));

@@ -5,7 +5,7 @@ use crate::saved_results::SavedResults;
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_prediction::{Predictor, draw};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 
@@ -242,7 +242,7 @@ impl Case {
             .flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances))
             .collect();
         let processor = Processor::model("ultrasparc-t2").expect("it is built in");
-        let (machine, window) = (processor.machine(), Window::of(&programs));
+        let (machine, window) = (processor.machine(), SimulatedWindow::of(&programs));
         let bed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("it fits");
         let space = space(&bed, PerContext::AtMost(1));
         let name: Vec<String> = mix

@@ -2,7 +2,9 @@
 
 use pinwise_processor::Processor;
 use pinwise_processor::program::PublishedBenchmark;
-use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure, Spread};
+use pinwise_processor::published_experiments::{
+    self, BenchmarkExperiment, PublishedSlowdown, Spread,
+};
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
@@ -17,7 +19,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
     let cpis = parse_cpis(&read("cpi.csv")?)?;
-    let figures = Figure::parse_all(&read("characterization.csv")?)
+    let figures = PublishedSlowdown::parse_all(&read("characterization.csv")?)
         .map_err(|reason| format!("characterization.csv: {reason}"))?;
     let processor = Processor::model("ultrasparc-t2")?;
     let alone: Vec<_> =
@@ -89,7 +91,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
 
 /// What the table says, and under which of agree, differ, contradict it counts. A figure that
 /// contradicts others may agree all the same.
-fn verdict(figure: &Figure, slowdown: &Spread) -> (String, usize) {
+fn verdict(figure: &PublishedSlowdown, slowdown: &Spread) -> (String, usize) {
     let agrees = (slowdown.mean() / figure.slowdown - 1.0).abs() <= 0.05;
     match figure.contradiction() {
         _ if agrees => ("yes".into(), 0),

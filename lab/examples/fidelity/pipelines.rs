@@ -3,7 +3,7 @@
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::{Alike, Assignment, DomainKind, PerContext, SharingTree, Space};
 use std::error::Error;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ const INSTANCES: usize = 2;
 const VARIANTS: usize = 9;
 /// Windows per assignment. Noise would flatter the best and the worst of this many single ones.
 const REPEATS: usize = 2;
-const WINDOW: Window = Window { cycles: 300_000, starts: 1 };
+const WINDOW: SimulatedWindow = SimulatedWindow { cycles: 300_000, starts: 1 };
 
 /// What the assignments of one program do.
 struct Figures {
@@ -128,15 +128,16 @@ fn comparison(all: &[Figures]) -> String {
     use PacketProgram::{Hash1L1, Hash1L2, Hash1Mem, IntAdd, IntMul};
     let nine = &PacketProgram::ALL[..VARIANTS];
     let caches = &[Hash1L1, Hash1L2, Hash1Mem][..];
-    type Figure = fn(&Figures) -> f64;
-    let best: Figure = |figures| figures.best / 1e6;
-    let worst: Figure = |figures| figures.worst;
-    let apart: Figure = |figures| figures.best * figures.worst / 1e6;
-    let naive: Figure = |figures| figures.naive;
-    let balanced: Figure = |figures| figures.balanced[1];
-    let uneven: Figure = |figures| figures.balanced[2];
-    let evens: Figure = |figures| 1.0 - (1.0 - figures.balanced[2]) / (1.0 - figures.balanced[0]);
-    let rows: [(&str, &str, &[PacketProgram], Figure, &str); 15] = [
+    type PublishedSlowdown = fn(&Figures) -> f64;
+    let best: PublishedSlowdown = |figures| figures.best / 1e6;
+    let worst: PublishedSlowdown = |figures| figures.worst;
+    let apart: PublishedSlowdown = |figures| figures.best * figures.worst / 1e6;
+    let naive: PublishedSlowdown = |figures| figures.naive;
+    let balanced: PublishedSlowdown = |figures| figures.balanced[1];
+    let uneven: PublishedSlowdown = |figures| figures.balanced[2];
+    let evens: PublishedSlowdown =
+        |figures| 1.0 - (1.0 - figures.balanced[2]) / (1.0 - figures.balanced[0]);
+    let rows: [(&str, &str, &[PacketProgram], PublishedSlowdown, &str); 15] = [
         ("best and worst, M packets/s apart", "0.65", caches, apart, "MICRO 2009, figure 6(b)"),
         ("worst", "48 to 55 % (two to four instances)", caches, worst, "MICRO 2009, figure 6(a)"),
         (

@@ -69,22 +69,22 @@ pub(crate) struct Apply {
 #[derive(Serialize)]
 struct ApplyJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pinned: Option<Vec<Thread<'a>>>,
+    pinned: Option<Vec<ThreadJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    would_pin: Option<Vec<Thread<'a>>>,
-    refused: Vec<Thread<'a>>,
+    would_pin: Option<Vec<ThreadJson<'a>>>,
+    refused: Vec<ThreadJson<'a>>,
     not_found: Vec<&'a str>,
 }
 
 /// The JSON document of --undo.
 #[derive(Serialize)]
 struct Undone<'a> {
-    released: Vec<Thread<'a>>,
-    refused: Vec<Thread<'a>>,
+    released: Vec<ThreadJson<'a>>,
+    refused: Vec<ThreadJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct Thread<'a> {
+struct ThreadJson<'a> {
     name: &'a str,
     tid: i32,
     cpus: String,
@@ -173,7 +173,7 @@ impl Apply {
         if self.json {
             let would_pin = moves
                 .iter()
-                .map(|(pinned, now)| Thread { now: Some(now.to_string()), ..thread(pinned) });
+                .map(|(pinned, now)| ThreadJson { now: Some(now.to_string()), ..thread(pinned) });
             let (would_pin, not_found) = (Some(would_pin.collect()), not_found.clone());
             output::print_json(&ApplyJson {
                 pinned: None,
@@ -320,7 +320,7 @@ fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> ApplyJson<'a> {
     }
 }
 
-fn thread(pinned: &Pinned) -> Thread<'_> {
+fn thread(pinned: &Pinned) -> ThreadJson<'_> {
     named(&pinned.name, pinned.tid, &pinned.cpus, &pinned.result)
 }
 
@@ -329,9 +329,9 @@ fn named<'a>(
     tid: Tid,
     cpus: &CpuSet,
     result: &Result<(), AffinityError>,
-) -> Thread<'a> {
+) -> ThreadJson<'a> {
     let reason = result.as_ref().err().map(ToString::to_string);
-    Thread { name, tid: tid.0, cpus: cpus.to_string(), now: None, reason }
+    ThreadJson { name, tid: tid.0, cpus: cpus.to_string(), now: None, reason }
 }
 
 /// Where replaced affinities are noted.

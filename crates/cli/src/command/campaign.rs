@@ -7,7 +7,7 @@ use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
-use export::Format;
+use export::CampaignFormat;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
 use pinwise_jobs::{Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion};
 use pinwise_present::{
@@ -47,8 +47,8 @@ pub(crate) enum Campaign {
         #[command(flatten)]
         one: Id,
         /// Choose the format
-        #[arg(long, value_enum, default_value_t = Format::Csv)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = CampaignFormat::Csv)]
+        format: CampaignFormat,
     },
     /// Delete campaigns with all their measurements. Their plans stay
     Delete {
@@ -123,10 +123,10 @@ impl Campaign {
                 let (store, info) = one.open()?;
                 let named = one.store.named();
                 match format {
-                    Format::Csv => {
+                    CampaignFormat::Csv => {
                         print_data(&export::csv(&export::document(&store, info, &|_| None)?))
                     }
-                    Format::Json => {
+                    CampaignFormat::Json => {
                         let answer = |info: &CampaignInfo| document(&store, info, named);
                         print_json(&export::document(&store, info, &answer)?)
                     }
@@ -139,7 +139,7 @@ impl Campaign {
 
 /// A campaign in `list`.
 #[derive(Serialize)]
-struct Listed {
+struct ListedCampaignJson {
     id: CampaignId,
     kind: Kind,
     parent: Option<CampaignId>,
@@ -159,7 +159,7 @@ struct Listed {
     part_of: Option<&'static str>,
 }
 
-impl Listed {
+impl ListedCampaignJson {
     /// A campaign among `kinds` of all that are there, and the measurements of its parts.
     fn new(info: CampaignInfo, kinds: &BTreeMap<CampaignId, Kind>, of_parts: u64) -> Self {
         let parent = info.new.parent.as_ref().map(|parent| parent.id);
@@ -192,7 +192,7 @@ impl Listed {
 /// The document of `list`.
 #[derive(Serialize)]
 struct CampaignListJson {
-    campaigns: Vec<Listed>,
+    campaigns: Vec<ListedCampaignJson>,
     unreadable: Vec<Unreadable>,
 }
 
@@ -227,9 +227,9 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     }
     let listed = |info: CampaignInfo| {
         let of_parts = of_parts.get(&info.id).copied().unwrap_or_default();
-        Listed::new(info, &kinds, of_parts)
+        ListedCampaignJson::new(info, &kinds, of_parts)
     };
-    let campaigns: Vec<Listed> = campaigns.into_iter().map(listed).collect();
+    let campaigns: Vec<ListedCampaignJson> = campaigns.into_iter().map(listed).collect();
     let unreadable = unreadable.into_iter();
     let unreadable: Vec<Unreadable> =
         unreadable.map(|(id, error)| Unreadable { id, reason: error.to_string() }).collect();
@@ -246,7 +246,7 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
 }
 
 /// The campaigns, each on one line of at most `width` columns. A part is indented below its whole.
-fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable], width: usize) -> String {
+fn table(campaigns: Vec<ListedCampaignJson>, unreadable: &[Unreadable], width: usize) -> String {
     let mut rows: BTreeMap<[CampaignId; 2], [String; 7]> = BTreeMap::new();
     for Unreadable { id, .. } in unreadable {
         let mut row: [String; 7] = std::array::from_fn(|_| "-".to_owned());
@@ -410,8 +410,14 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn listed(id: i64, kind: Kind, parent: Option<i64>, verdict: &str, workload: &str) -> Listed {
-        Listed {
+    fn listed(
+        id: i64,
+        kind: Kind,
+        parent: Option<i64>,
+        verdict: &str,
+        workload: &str,
+    ) -> ListedCampaignJson {
+        ListedCampaignJson {
             id: CampaignId(id),
             kind,
             parent: parent.map(CampaignId),
@@ -431,7 +437,7 @@ mod tests {
         }
     }
 
-    fn campaigns() -> Vec<Listed> {
+    fn campaigns() -> Vec<ListedCampaignJson> {
         let script = "sh -c 'while read -r line; do echo \"$line\" | gzip -c > /dev/null; done'";
         vec![
             listed(7, Kind::Tune, None, "n = 4, pinned, +12.3 %", script),

@@ -90,13 +90,13 @@ fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_hardware::doctor::Events;
+    use pinwise_hardware::doctor::CountedEvents;
 
     #[test]
     fn the_list_is_aligned_and_fits_eighty_columns() {
         let findings = [
             Finding::AffinitySettable,
-            Finding::EventsAbsent { events: Events::Hardware },
+            Finding::EventsAbsent { events: CountedEvents::Hardware },
             Finding::NumaBalancing { nodes: 2 },
         ];
         let expected = "\

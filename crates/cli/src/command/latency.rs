@@ -15,7 +15,7 @@ use pinwise_hardware::{Latencies, LatencyRunError};
 use pinwise_jobs::{LatencyAnswer, LatencyRequest};
 use pinwise_present::{Files, LatencyFindings, figures, texts};
 use pinwise_topology::{CpuSet, Machine};
-use source::Source;
+use source::LatencyFile;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -63,8 +63,8 @@ impl Latency {
         }
         let shown = match &self.from {
             Some(path) => {
-                let (document, findings) = Source::read(path)?.document(declared.as_ref());
-                Shown { document, findings }
+                let (document, findings) = LatencyFile::read(path)?.document(declared.as_ref());
+                ShownLatency { document, findings }
             }
             None => self.measure(declared.as_ref())?,
         };
@@ -86,7 +86,7 @@ impl Latency {
 
     /// Measures this machine. `declared` may describe it in other words, but not be another
     /// machine. Else the measurements would be compared with levels that it does not have.
-    fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<Shown> {
+    fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<ShownLatency> {
         let host = pinwise_linux::this_machine()?;
         if let (Some(name), Some(other)) = (&self.machine, declared)
             && other.online() != host.online()
@@ -130,17 +130,17 @@ impl Latency {
         let job = LatencyRequest { contexts };
         let answer = events::run(job, &caller, &mut store, self.json)?;
         let findings = answer.findings(declared, Files::of_store(self.store.named()))?;
-        Ok(Shown::of(&answer, findings))
+        Ok(ShownLatency::of(&answer, findings))
     }
 }
 
 /// Latencies, with what follows from them.
-struct Shown {
+struct ShownLatency {
     document: LatencyJson,
     findings: LatencyFindings,
 }
 
-impl Shown {
+impl ShownLatency {
     fn of(answer: &LatencyAnswer, findings: LatencyFindings) -> Self {
         Self { document: LatencyJson::of(answer, &findings), findings }
     }
@@ -171,7 +171,7 @@ pub(crate) fn tell(answer: &LatencyAnswer, named: Option<&Path>, json: bool) -> 
     of_campaign(answer, named)?.print(json)
 }
 
-fn of_campaign(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Result<Shown> {
+fn of_campaign(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Result<ShownLatency> {
     let machine = &answer.campaign.new.machine;
-    Ok(Shown::of(answer, answer.findings(Some(machine), Files::of_store(named))?))
+    Ok(ShownLatency::of(answer, answer.findings(Some(machine), Files::of_store(named))?))
 }

@@ -5,15 +5,15 @@ mod calibrate;
 mod document;
 mod text;
 
-pub(crate) use arguments::{Asked, Edges, Least, RunFiles, Threads};
+pub(crate) use arguments::{Edges, Least, NumberArguments, RunFiles, Threads};
 pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
 pub(crate) use document::ThreadsJson;
 pub(crate) use text::{UNCONFIRMED, probed, watched};
 
 use crate::events;
 use crate::output::{self, Interrupted};
-use arguments::Action;
-use document::Remains;
+use arguments::ThreadsSubcommand;
+use document::UnfinishedThreadsJson;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{Failure, JobError, ThreadsAnswer};
 use pinwise_present::Files;
@@ -23,7 +23,7 @@ use std::path::Path;
 
 impl Threads {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if let Some(Action::Calibrate(calibrate)) = &self.action {
+        if let Some(ThreadsSubcommand::Calibrate(calibrate)) = &self.action {
             return calibrate.run();
         }
         let request = self.asked.threads_request(&self.edges)?;
@@ -35,7 +35,8 @@ impl Threads {
                 JobError::Failed(Failure { reason, .. }) => reason.clone(),
                 error => error.to_string(),
             };
-            let remains = Remains::new(&answer.outcome, Some(answer.campaign.id), reason);
+            let remains =
+                UnfinishedThreadsJson::new(&answer.outcome, Some(answer.campaign.id), reason);
             print_remains(&remains, self.json)
         };
         let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
@@ -52,14 +53,17 @@ pub(crate) fn json(answer: &ThreadsAnswer, named: Option<&Path>) -> anyhow::Resu
 }
 
 /// What a search found, or its probes if it has no answer yet.
-fn shown(answer: &ThreadsAnswer, named: Option<&Path>) -> Result<ThreadsJson, Box<Remains>> {
+fn shown(
+    answer: &ThreadsAnswer,
+    named: Option<&Path>,
+) -> Result<ThreadsJson, Box<UnfinishedThreadsJson>> {
     let ThreadsAnswer { campaign, outcome, confirmation, .. } = answer;
     let id = campaign.id;
     match &outcome.found {
         Ok(found) => Ok(ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))),
         Err(why) => {
             let why = why.as_ref().map_or_else(|| not_ended(id, named), ToString::to_string);
-            Err(Box::new(Remains::new(outcome, Some(id), why)))
+            Err(Box::new(UnfinishedThreadsJson::new(outcome, Some(id), why)))
         }
     }
 }
@@ -121,7 +125,7 @@ pub(crate) fn note_no_answer(id: CampaignId, why: &str) {
     output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
 }
 
-fn print_remains(remains: &Remains, json: bool) -> anyhow::Result<()> {
+fn print_remains(remains: &UnfinishedThreadsJson, json: bool) -> anyhow::Result<()> {
     match (remains.probes.is_empty(), json) {
         (true, false) => Ok(()),
         (_, true) => output::print_json(remains),

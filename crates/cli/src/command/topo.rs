@@ -78,7 +78,7 @@ impl Topo {
 struct TopologyJson<'a> {
     name: &'a str,
     contexts: usize,
-    counts: Counts,
+    counts: DomainCounts,
     levels: Vec<LevelJson>,
     machine: &'a Machine,
     /// The notes of the machine, with their text.
@@ -87,7 +87,7 @@ struct TopologyJson<'a> {
 
 /// How many of each there are, online.
 #[derive(Serialize)]
-struct Counts {
+struct DomainCounts {
     pu: usize,
     core: usize,
     package: usize,
@@ -107,7 +107,7 @@ struct LevelJson {
 
 impl<'a> TopologyJson<'a> {
     fn new(machine: &'a Machine) -> Self {
-        let counts = Counts {
+        let counts = DomainCounts {
             pu: machine.contexts.len(),
             core: machine.domains(DomainKind::Core).count(),
             package: machine.domains(DomainKind::Package).count(),

@@ -4,11 +4,11 @@ mod arguments;
 mod document;
 mod text;
 
-use super::threads::{Asked, Edges, RunFiles, not_ended, note_no_answer};
+use super::threads::{Edges, NumberArguments, RunFiles, not_ended, note_no_answer};
 use crate::events;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
-use document::{Remains, TuneJson};
+use document::{TuneJson, UnfinishedTuneJson};
 use pinwise_jobs::{JobError, TuneAnswer, TuneRequest};
 use pinwise_placement::Unmeasured;
 use pinwise_present::Files;
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 )]
 pub(crate) struct Tune {
     #[command(flatten)]
-    asked: Asked,
+    asked: NumberArguments,
     #[command(flatten)]
     files: RunFiles,
     /// Write the plan to FILE [default: next to the store]
@@ -107,7 +107,7 @@ pub(crate) fn tell(
 pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> anyhow::Result<String> {
     output::json(&match TuneJson::of(answer) {
         Some(document) => document.json(),
-        None => Remains::of(answer, not_ended(answer.campaign.id, named))
+        None => UnfinishedTuneJson::of(answer, not_ended(answer.campaign.id, named))
             .map_or(Value::Null, |remains| remains.json()),
     })
 }
@@ -118,7 +118,7 @@ fn print_remains(
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let Some(remains) = Remains::of(answer, error) else { return Ok(()) };
+    let Some(remains) = UnfinishedTuneJson::of(answer, error) else { return Ok(()) };
     if json {
         output::print_json(&remains.json())
     } else {

@@ -67,7 +67,7 @@ pub(crate) struct Workload {
 
 /// A program, as `--list --json` prints it.
 #[derive(Serialize)]
-struct Listed {
+struct ListedProgramJson {
     name: &'static str,
     description: &'static str,
     working_set: &'static str,
@@ -232,7 +232,7 @@ fn print_end(seconds: f64, summaries: &[FinalCounts]) -> anyhow::Result<()> {
 
 fn list(json: bool) -> anyhow::Result<()> {
     if json {
-        let listed = BuiltInProgram::ALL.map(|program| Listed {
+        let listed = BuiltInProgram::ALL.map(|program| ListedProgramJson {
             name: program.name(),
             description: program.description(),
             working_set: program.working_set(),

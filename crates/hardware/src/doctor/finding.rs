@@ -29,21 +29,21 @@ pub enum Finding {
         lacking: Vec<Capability>,
     },
     EventsCountable {
-        events: Events,
+        events: CountedEvents,
         paranoid: Option<String>,
     },
     EventsAbsent {
-        events: Events,
+        events: CountedEvents,
     },
     EventsNotPermitted {
-        events: Events,
+        events: CountedEvents,
         paranoid: Option<String>,
     },
     EventsNotInKernel {
-        events: Events,
+        events: CountedEvents,
     },
     EventsFailed {
-        events: Events,
+        events: CountedEvents,
         error: String,
     },
     TraceEvents {
@@ -161,7 +161,7 @@ pub enum Finding {
 /// Events that the kernel counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Events {
+pub enum CountedEvents {
     /// Of the processor, such as cycles.
     Hardware,
     /// The kernel's own, such as time on a CPU and switches.
@@ -233,8 +233,8 @@ impl Finding {
             | Self::EventsNotPermitted { events, .. }
             | Self::EventsNotInKernel { events }
             | Self::EventsFailed { events, .. } => match events {
-                Events::Hardware => "hardware counters",
-                Events::Software => "software events",
+                CountedEvents::Hardware => "hardware counters",
+                CountedEvents::Software => "software events",
             },
             Self::TraceEvents { .. }
             | Self::TracefsNotMounted

@@ -1,6 +1,6 @@
 //! What the kernel permits this process to do.
 
-use super::{Capability, Events, Finding, read};
+use super::{Capability, CountedEvents, Finding, read};
 use pinwise_linux::{
     RealtimeClass,
     capabilities::{effective, holds, permit_bpf},
@@ -63,15 +63,19 @@ fn judge_capabilities(effective: u64) -> Finding {
 }
 
 /// Whether such events can be counted.
-pub(super) fn events(events: Events) -> Finding {
+pub(super) fn events(events: CountedEvents) -> Finding {
     let event = match events {
-        Events::Hardware => sys::CountedEvent::Cycles,
-        Events::Software => sys::CountedEvent::TaskClock,
+        CountedEvents::Hardware => sys::CountedEvent::Cycles,
+        CountedEvents::Software => sys::CountedEvent::TaskClock,
     };
     judge_events(events, sys::try_event(event), read("/proc/sys/kernel/perf_event_paranoid"))
 }
 
-fn judge_events(events: Events, attempt: io::Result<()>, paranoid: Option<String>) -> Finding {
+fn judge_events(
+    events: CountedEvents,
+    attempt: io::Result<()>,
+    paranoid: Option<String>,
+) -> Finding {
     let Err(error) = attempt else { return Finding::EventsCountable { events, paranoid } };
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => Finding::EventsAbsent { events },
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn each_refusal_of_counters_is_told_apart() {
-        let events = Events::Hardware;
+        let events = CountedEvents::Hardware;
         let judge = |attempt| judge_events(events, attempt, Some("2".into()));
         assert!(judge(Ok(())).is_ok());
         assert_eq!(judge(errno(libc::ENOENT)), Finding::EventsAbsent { events });

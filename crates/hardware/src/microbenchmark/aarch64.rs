@@ -3,39 +3,39 @@
 //! As for x86-64: eight chains are in eight registers. A pass has 128 instructions (32 divisions),
 //! then a decrement and a branch.
 
-use super::Operation;
+use super::InstructionKind;
 use std::arch::asm;
 
 /// Whether there are programs for this architecture.
 pub(super) const PRESENT: bool = true;
 
 /// Operations in one pass of a program.
-pub(super) fn operations(kind: Operation) -> u64 {
+pub(super) fn operations(kind: InstructionKind) -> u64 {
     match kind {
-        Operation::Add | Operation::Multiply | Operation::FloatAdd => 128,
-        Operation::Divide | Operation::FloatDivide => 32,
-        Operation::Chase
-        | Operation::Stream
-        | Operation::Store
-        | Operation::Follow
-        | Operation::Scatter => 64,
+        InstructionKind::Add | InstructionKind::Multiply | InstructionKind::FloatAdd => 128,
+        InstructionKind::Divide | InstructionKind::FloatDivide => 32,
+        InstructionKind::Chase
+        | InstructionKind::Stream
+        | InstructionKind::Store
+        | InstructionKind::Follow
+        | InstructionKind::Scatter => 64,
     }
 }
 
 /// Executes `passes` (at least 1) of a program of arithmetic.
-pub(super) fn compute(kind: Operation, passes: u64) {
+pub(super) fn compute(kind: InstructionKind, passes: u64) {
     debug_assert!(passes > 0);
     match kind {
-        Operation::Add => add(passes),
-        Operation::Multiply => multiply(passes),
-        Operation::Divide => divide(passes),
-        Operation::FloatAdd => float_add(passes),
-        Operation::FloatDivide => float_divide(passes),
-        Operation::Chase
-        | Operation::Stream
-        | Operation::Store
-        | Operation::Follow
-        | Operation::Scatter => {}
+        InstructionKind::Add => add(passes),
+        InstructionKind::Multiply => multiply(passes),
+        InstructionKind::Divide => divide(passes),
+        InstructionKind::FloatAdd => float_add(passes),
+        InstructionKind::FloatDivide => float_divide(passes),
+        InstructionKind::Chase
+        | InstructionKind::Stream
+        | InstructionKind::Store
+        | InstructionKind::Follow
+        | InstructionKind::Scatter => {}
     }
 }
 

@@ -1,9 +1,9 @@
 //! The host as a bench: one thread per program, each on its own context.
 
-use super::footprint::Footprint;
+use super::footprint::MemoryFootprint;
 use super::loaded_program::{BenchmarkProgram, LoadedProgram};
-use super::run::Run;
-use super::{Operation, cache_sizes, kernel};
+use super::run::BenchmarkRun;
+use super::{InstructionKind, cache_sizes, kernel};
 use pinwise_linux::sys;
 use pinwise_measure::{
     Bench, Fame, Interrupt, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
@@ -18,7 +18,7 @@ pub struct HostBench {
     leaves: Vec<CpuId>,
     programs: Vec<BenchmarkProgram>,
     benchmarks: Vec<Microbenchmark>,
-    footprint: Footprint,
+    footprint: MemoryFootprint,
     working_sets: Option<WorkingSets>,
     cancelled: Interrupt,
 }
@@ -44,7 +44,7 @@ impl HostBench {
                 (taskset -p $$)";
             return Err(MeasureError::new(Retry::Never, message));
         };
-        let footprint = Footprint::new(&machine, first, leaves.len(), available());
+        let footprint = MemoryFootprint::new(&machine, first, leaves.len(), available());
         let (benchmarks, programs) = programs(&machine, first, footprint).into_iter().unzip();
         Ok(Self { machine, leaves, programs, benchmarks, footprint, working_sets: None, cancelled })
     }
@@ -96,7 +96,7 @@ impl HostBench {
         seat: Seat,
         fame: &Fame,
         seed: u64,
-        run: &Run<'_>,
+        run: &BenchmarkRun<'_>,
     ) -> Result<Pace, MeasureError> {
         let failed = |what: &str, error: io::Error| {
             let name = &self.benchmarks[seat.benchmark].name;
@@ -138,7 +138,7 @@ impl Bench for HostBench {
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
-        let run = Run::new(layout.len(), &self.cancelled);
+        let run = BenchmarkRun::new(layout.len(), &self.cancelled);
         let results: Vec<Result<Pace, MeasureError>> = std::thread::scope(|scope| {
             let start = |(index, &seat): (usize, &Seat)| {
                 let builder =
@@ -174,7 +174,7 @@ impl Bench for HostBench {
 fn programs(
     machine: &Machine,
     cpu: CpuId,
-    footprint: Footprint,
+    footprint: MemoryFootprint,
 ) -> Vec<(Microbenchmark, BenchmarkProgram)> {
     let shared = |level: u8, kind: DomainKind| {
         let cache = machine.data_caches(level).find(|cache| cache.cpus.contains(cpu));
@@ -191,41 +191,52 @@ fn programs(
             Microbenchmark { name: name.into(), resource: resource.into(), level, pipelined };
         let far = matches!(
             kind,
-            Operation::Stream | Operation::Store | Operation::Follow | Operation::Scatter
+            InstructionKind::Stream
+                | InstructionKind::Store
+                | InstructionKind::Follow
+                | InstructionKind::Scatter
         ) || footprint > second;
         programs.push((benchmark, BenchmarkProgram { kind, footprint, small, warm, far }));
     };
     let core = DomainKind::Core;
-    add("intadd", "integer units", core, true, Operation::Add, 0, false);
-    add("intmul", "integer multiplier", core, true, Operation::Multiply, 0, false);
-    add("intdiv", "integer divider", core, false, Operation::Divide, 0, false);
-    add("FPadd", "floating-point adders", core, true, Operation::FloatAdd, 0, false);
-    add("FPdiv", "floating-point divider", core, false, Operation::FloatDivide, 0, false);
-    add("Dcache", "L1 data cache", core, true, Operation::Chase, footprint.first, true);
+    add("intadd", "integer units", core, true, InstructionKind::Add, 0, false);
+    add("intmul", "integer multiplier", core, true, InstructionKind::Multiply, 0, false);
+    add("intdiv", "integer divider", core, false, InstructionKind::Divide, 0, false);
+    add("FPadd", "floating-point adders", core, true, InstructionKind::FloatAdd, 0, false);
+    add("FPdiv", "floating-point divider", core, false, InstructionKind::FloatDivide, 0, false);
+    add("Dcache", "L1 data cache", core, true, InstructionKind::Chase, footprint.first, true);
     add(
         "L2cache",
         "L2 cache",
         shared(2, DomainKind::L2),
         true,
-        Operation::Chase,
+        InstructionKind::Chase,
         footprint.second,
         true,
     );
     let third = shared(3, DomainKind::L3);
     if let Some(bytes) = footprint.third {
-        add("L3cache", "L3 cache", third, true, Operation::Chase, bytes, true);
+        add("L3cache", "L3 cache", third, true, InstructionKind::Chase, bytes, true);
     }
     if let Some(bytes) = footprint.edge {
-        add("L3full", "what the L3 cache holds", third, true, Operation::Follow, bytes, false);
+        add(
+            "L3full",
+            "what the L3 cache holds",
+            third,
+            true,
+            InstructionKind::Follow,
+            bytes,
+            false,
+        );
     }
     let memory = DomainKind::Numa;
-    add("mem", "memory latency", memory, true, Operation::Chase, footprint.memory, false);
+    add("mem", "memory latency", memory, true, InstructionKind::Chase, footprint.memory, false);
     add(
         "stream",
         "memory bandwidth, reading",
         memory,
         true,
-        Operation::Stream,
+        InstructionKind::Stream,
         footprint.memory,
         false,
     );
@@ -234,7 +245,7 @@ fn programs(
         "memory bandwidth, writing",
         memory,
         true,
-        Operation::Store,
+        InstructionKind::Store,
         footprint.memory,
         false,
     );
@@ -243,7 +254,7 @@ fn programs(
         "memory, many loads at once",
         memory,
         true,
-        Operation::Scatter,
+        InstructionKind::Scatter,
         footprint.scatter,
         false,
     );

@@ -14,11 +14,11 @@
 //! Such a cache holds the largest working set with more than half of its loads served before memory
 //! (`slope`).
 
-use super::Operation;
+use super::InstructionKind;
 use super::cpu_time::timed;
 use super::kernel;
 use super::pages::BLOCK;
-use super::pointer_chase::Chain;
+use super::pointer_chase::PointerChain;
 use pinwise_measure::{EffectiveCache, Interrupt, WorkingSet, WorkingSets};
 use pinwise_topology::{CpuId, Machine, Random};
 use std::io;
@@ -66,20 +66,20 @@ pub(super) fn measure(
     let mut random = Random::new(1);
     let mut curve = Vec::new();
     for bytes in sizes(largest) {
-        let mut chain = Chain::new(bytes, line, &mut random)?;
+        let mut chain = PointerChain::new(bytes, line, &mut random)?;
         let (mut warm, mut walked) = (Duration::ZERO, 0);
         while walked < chain.length && warm < WARM_UP {
             if cancelled.came() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             warm += timed(|| chain.follow(256));
-            walked += 256 * kernel::operations(Operation::Chase) as usize;
+            walked += 256 * kernel::operations(InstructionKind::Chase) as usize;
         }
-        let window = |chain: &mut Chain| {
+        let window = |chain: &mut PointerChain| {
             let (mut time, mut loads) = (Duration::ZERO, 0);
             while time < WINDOW {
                 time += timed(|| chain.follow(64));
-                loads += 64 * kernel::operations(Operation::Chase);
+                loads += 64 * kernel::operations(InstructionKind::Chase);
             }
             time.as_nanos() as f64 / loads as f64
         };

@@ -30,7 +30,7 @@ const LINE: usize = 64;
 
 /// Bytes for each program, as seen from one context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Footprint {
+pub(super) struct MemoryFootprint {
     /// For the first level.
     pub(super) first: usize,
     /// For the second level.
@@ -48,7 +48,7 @@ pub(super) struct Footprint {
     pub(super) line: usize,
 }
 
-impl Footprint {
+impl MemoryFootprint {
     /// Around the context `cpu` of `machine`, on which `contexts` programs may run at once and
     /// share `available` bytes. Memory is left for others. The programs take half of it at most,
     /// and `mem` may then hit the last level now and then.
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use pinwise_measure::{EffectiveCache, WorkingSet};
 
-    fn of(machine: &Machine, available: Option<usize>) -> Footprint {
-        Footprint::new(machine, CpuId(0), 2, available)
+    fn of(machine: &Machine, available: Option<usize>) -> MemoryFootprint {
+        MemoryFootprint::new(machine, CpuId(0), 2, available)
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_machine_without_known_caches_gets_common_ones() {
         let footprint = of(&Machine::from_shape("2x2").unwrap(), None);
-        let expected = Footprint {
+        let expected = MemoryFootprint {
             first: 8 * KIB,
             second: 384 * KIB,
             third: None,

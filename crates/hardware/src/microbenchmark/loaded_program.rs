@@ -2,9 +2,9 @@
 
 use super::cpu_time::timed;
 use super::memory_sweep::MemorySweep;
-use super::pointer_chase::Chain;
+use super::pointer_chase::PointerChain;
 use super::random_loads::RandomLoads;
-use super::{Operation, kernel};
+use super::{InstructionKind, kernel};
 use pinwise_topology::Random;
 use std::io;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) const REPETITION: Duration = Duration::from_millis(4);
 /// What a thread executes, and over how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BenchmarkProgram {
-    pub(super) kind: Operation,
+    pub(super) kind: InstructionKind,
     pub(super) footprint: usize,
     /// Bytes that the cache in question holds for sure, for programs that look how much it holds
     /// beyond.
@@ -30,8 +30,8 @@ pub(super) struct BenchmarkProgram {
 
 /// A program with its memory.
 pub(super) enum LoadedProgram {
-    Compute(Operation),
-    Chain(Chain, bool),
+    Compute(InstructionKind),
+    Chain(PointerChain, bool),
     Stream(MemorySweep),
     Store(MemorySweep),
     Follow(RandomLoads, usize),
@@ -46,13 +46,15 @@ impl LoadedProgram {
     ) -> io::Result<Self> {
         let BenchmarkProgram { footprint, .. } = program;
         Ok(match program.kind {
-            Operation::Chase => Self::Chain(Chain::new(footprint, line, random)?, program.warm),
-            Operation::Stream => Self::Stream(MemorySweep::new(footprint)?),
-            Operation::Store => Self::Store(MemorySweep::new(footprint)?),
-            Operation::Follow => {
+            InstructionKind::Chase => {
+                Self::Chain(PointerChain::new(footprint, line, random)?, program.warm)
+            }
+            InstructionKind::Stream => Self::Stream(MemorySweep::new(footprint)?),
+            InstructionKind::Store => Self::Store(MemorySweep::new(footprint)?),
+            InstructionKind::Follow => {
                 Self::Follow(RandomLoads::new(footprint, line, random)?, program.small)
             }
-            Operation::Scatter => Self::Scatter(RandomLoads::new(footprint, line, random)?),
+            InstructionKind::Scatter => Self::Scatter(RandomLoads::new(footprint, line, random)?),
             kind => Self::Compute(kind),
         })
     }
@@ -68,7 +70,8 @@ impl LoadedProgram {
     /// Brings what belongs into a cache there: the chain twice from beginning to end.
     pub(super) fn warm_up(&mut self) {
         if let Self::Chain(chain, true) = self {
-            let passes = 2 * (chain.length as u64).div_ceil(kernel::operations(Operation::Chase));
+            let passes =
+                2 * (chain.length as u64).div_ceil(kernel::operations(InstructionKind::Chase));
             chain.follow(passes);
         }
     }

@@ -2,7 +2,7 @@
 
 /// What a program executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum InstructionKind {
     /// Integer additions.
     Add,
     /// Integer multiplications.

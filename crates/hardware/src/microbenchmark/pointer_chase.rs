@@ -12,14 +12,14 @@ use std::io;
 
 /// A chain of pointers over fresh memory, and the place where the next load goes.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(super) struct PointerChain {
     _pages: Pages,
     at: *const u8,
     /// Entries in the chain.
     pub(super) length: usize,
 }
 
-impl Chain {
+impl PointerChain {
     /// A chain over at least `bytes` bytes, touched by the calling thread. It has one entry each
     /// `line` bytes (a power of two from 8 to a block).
     pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     /// The addresses a chain visits until it comes back, relative to its beginning.
-    fn visited(chain: &Chain) -> Vec<usize> {
+    fn visited(chain: &PointerChain) -> Vec<usize> {
         let mut offsets = Vec::new();
         let mut at = chain.at;
         loop {
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn a_chain_covers_its_bytes_line_by_line_and_block_by_block() {
-        let small = Chain::new(2048, 16, &mut Random::new(1)).unwrap();
+        let small = PointerChain::new(2048, 16, &mut Random::new(1)).unwrap();
         let mut offsets = visited(&small);
         offsets.sort_unstable();
         assert_eq!(offsets, (0..2048).step_by(16).collect::<Vec<_>>());
 
-        let large = Chain::new(3 * BLOCK - 1, 64, &mut Random::new(1)).unwrap();
+        let large = PointerChain::new(3 * BLOCK - 1, 64, &mut Random::new(1)).unwrap();
         let offsets = visited(&large);
         assert_eq!(offsets.len(), 3 * BLOCK / 64);
         assert_eq!(offsets.iter().collect::<HashSet<_>>().len(), offsets.len());
@@ -124,12 +124,12 @@ mod tests {
         if !kernel::PRESENT {
             return pinwise_synthetic::not_judged("this architecture has no machine code here");
         }
-        let mut chain = Chain::new(64 * 64, 64, &mut Random::new(3)).unwrap();
+        let mut chain = PointerChain::new(64 * 64, 64, &mut Random::new(3)).unwrap();
         let beginning = chain.at;
         // One pass is 64 loads, and the chain has 64 entries.
         chain.follow(1);
         assert_eq!(chain.at, beginning);
-        let longer = Chain::new(65 * 64, 64, &mut Random::new(3)).unwrap();
+        let longer = PointerChain::new(65 * 64, 64, &mut Random::new(3)).unwrap();
         let order = visited(&longer);
         let mut longer = longer;
         let beginning = longer.at as usize;

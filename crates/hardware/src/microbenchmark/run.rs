@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Phases and settling for a reference that stays within its second level.
-const NEAR: Turns = Turns { pairs: 4, settling: Duration::from_millis(8) };
+const NEAR: TurnPlan = TurnPlan { pairs: 4, settling: Duration::from_millis(8) };
 /// For a reference that does not.
-const FAR: Turns = Turns { pairs: 6, settling: Duration::from_millis(32) };
+const FAR: TurnPlan = TurnPlan { pairs: 6, settling: Duration::from_millis(32) };
 /// Repetitions in a phase.
 const PHASE: usize = 6;
 /// Most repetitions if a stressor takes long for one. On a busy machine it may not have its context
@@ -41,14 +41,14 @@ const LOOK: Duration = Duration::from_micros(200);
 
 /// How a reference and its stressors take turns.
 #[derive(Clone, Copy, Debug)]
-struct Turns {
+struct TurnPlan {
     /// Phases together, and as many alone, at least.
     pairs: usize,
     /// What does not count after a change.
     settling: Duration,
 }
 
-impl Turns {
+impl TurnPlan {
     fn of(program: BenchmarkProgram) -> Self {
         if program.far { FAR } else { NEAR }
     }
@@ -78,7 +78,7 @@ mod state {
 }
 
 /// What the threads of one run know of each other.
-pub(super) struct Run<'a> {
+pub(super) struct BenchmarkRun<'a> {
     cancelled: &'a Interrupt,
     programs: usize,
     began: Instant,
@@ -102,13 +102,13 @@ pub(super) struct Run<'a> {
 
 /// Times per operation of some repetitions, and how much of the time the program had its context.
 #[derive(Default)]
-struct Series {
+struct RepetitionTimes {
     times: Vec<f64>,
     had: Duration,
     passed: Duration,
 }
 
-impl<'a> Run<'a> {
+impl<'a> BenchmarkRun<'a> {
     pub(super) fn new(programs: usize, cancelled: &'a Interrupt) -> Self {
         Self {
             cancelled,
@@ -193,8 +193,8 @@ impl<'a> Run<'a> {
             repeat.once()?;
         }
         match (index, self.programs) {
-            (0, 1) => repeat.alone(Turns::of(program), fame),
-            (0, _) => repeat.lead(Turns::of(program), fame),
+            (0, 1) => repeat.alone(TurnPlan::of(program), fame),
+            (0, _) => repeat.lead(TurnPlan::of(program), fame),
             _ => repeat.follow(fame),
         }
     }
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
 
 /// A program that is repeated in its run.
 struct Repeat<'a> {
-    run: &'a Run<'a>,
+    run: &'a BenchmarkRun<'a>,
     load: LoadedProgram,
     passes: u64,
     /// Of a repetition.
@@ -218,13 +218,13 @@ impl Repeat<'_> {
         Ok((time, began.elapsed()))
     }
 
-    fn counted(&mut self, series: &mut Series) -> Result<(), MeasureError> {
+    fn counted(&mut self, series: &mut RepetitionTimes) -> Result<(), MeasureError> {
         let repetition = self.once()?;
         self.add(series, repetition);
         Ok(())
     }
 
-    fn add(&self, series: &mut Series, (time, passed): (Duration, Duration)) {
+    fn add(&self, series: &mut RepetitionTimes, (time, passed): (Duration, Duration)) {
         series.times.push(time.as_nanos() as f64 / self.operations as f64);
         series.had += time;
         series.passed += passed;
@@ -239,9 +239,9 @@ impl Repeat<'_> {
     }
 
     /// A reference without stressors.
-    fn alone(&mut self, turns: Turns, fame: &Fame) -> Result<Pace, MeasureError> {
+    fn alone(&mut self, turns: TurnPlan, fame: &Fame) -> Result<Pace, MeasureError> {
         self.settle(turns.settling)?;
-        let mut series = Series::default();
+        let mut series = RepetitionTimes::default();
         while !fame.over(&series.times) {
             self.counted(&mut series)?;
         }
@@ -249,8 +249,8 @@ impl Repeat<'_> {
     }
 
     /// A reference with stressors: it decides on the phases.
-    fn lead(&mut self, turns: Turns, fame: &Fame) -> Result<Pace, MeasureError> {
-        let (mut together, mut alone) = (Series::default(), Series::default());
+    fn lead(&mut self, turns: TurnPlan, fame: &Fame) -> Result<Pace, MeasureError> {
+        let (mut together, mut alone) = (RepetitionTimes::default(), RepetitionTimes::default());
         // Of each pair of phases, the logarithm of the time together over that alone.
         let mut ratios = Vec::new();
         let mut steady = false;
@@ -292,10 +292,10 @@ impl Repeat<'_> {
 
     /// A stressor.
     fn follow(&mut self, fame: &Fame) -> Result<Pace, MeasureError> {
-        let mut series = Series::default();
+        let mut series = RepetitionTimes::default();
         // What did not fall into a phase as a whole. It is better than nothing on a busy machine,
         // where that may be all.
-        let mut rest = Series::default();
+        let mut rest = RepetitionTimes::default();
         let (mut done, mut steady) = (false, false);
         loop {
             let before = self.run.state();
@@ -324,7 +324,7 @@ impl Repeat<'_> {
         }
     }
 
-    fn pace(&self, series: &Series, fame: &Fame) -> Result<Pace, MeasureError> {
+    fn pace(&self, series: &RepetitionTimes, fame: &Fame) -> Result<Pace, MeasureError> {
         let share = (series.had.as_secs_f64() / series.passed.as_secs_f64().max(1e-9)).min(1.0);
         Pace::new(&series.times, self.operations, fame)
             .map(|pace| Pace { share, ..pace })

@@ -1,16 +1,16 @@
 //! Stands in on architectures for which no programs were written. `HostBench::new` refuses there,
 //! so nothing here is ever called.
 
-use super::Operation;
+use super::InstructionKind;
 
 /// Whether there are programs for this architecture.
 pub(super) const PRESENT: bool = false;
 
-pub(super) fn operations(_kind: Operation) -> u64 {
+pub(super) fn operations(_kind: InstructionKind) -> u64 {
     1
 }
 
-pub(super) fn compute(_kind: Operation, _passes: u64) {}
+pub(super) fn compute(_kind: InstructionKind, _passes: u64) {}
 
 /// # Safety
 /// None needed: nothing is done.

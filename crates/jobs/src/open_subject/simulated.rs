@@ -6,7 +6,7 @@ use crate::placement_request::PlacementRequest;
 use crate::simulation::SimulationRequest;
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::Machine;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub(super) fn open(
     simulation: &SimulationRequest,
     request: &PlacementRequest,
 ) -> Result<SimulatedTestbed, JobError> {
-    let Parts { processor, machine, programs, window } =
+    let SimulatedParts { processor, machine, programs, window } =
         parts(simulation, request.cpus.as_deref())?;
     SimulatedTestbed::new(processor, machine, programs, window, request.question.seed)
         .map_err(usage)
@@ -40,23 +40,23 @@ pub(crate) fn open_ready(
     alone: Vec<f64>,
     seed: u64,
 ) -> Result<SimulatedTestbed, JobError> {
-    let Parts { processor, machine, programs, window } = parts(simulation, cpus)?;
+    let SimulatedParts { processor, machine, programs, window } = parts(simulation, cpus)?;
     SimulatedTestbed::of_ready(processor, machine, programs, alone, window, seed).map_err(usage)
 }
 
 /// The parts of a simulated testbed.
-struct Parts {
+struct SimulatedParts {
     processor: Processor,
     machine: Machine,
     programs: Vec<PacketProgram>,
-    window: Window,
+    window: SimulatedWindow,
 }
 
-fn parts(simulation: &SimulationRequest, cpus: Option<&str>) -> Result<Parts, JobError> {
+fn parts(simulation: &SimulationRequest, cpus: Option<&str>) -> Result<SimulatedParts, JobError> {
     let processor = simulation.model.processor()?;
     let programs =
         simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
     let machine = allowed_machine(processor.machine(), cpus)?;
-    let window = Window { cycles: simulation.cycles, starts: simulation.starts };
-    Ok(Parts { processor, machine, programs, window })
+    let window = SimulatedWindow { cycles: simulation.cycles, starts: simulation.starts };
+    Ok(SimulatedParts { processor, machine, programs, window })
 }

@@ -5,7 +5,7 @@ use divan::{Bencher, black_box};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::{PacketProgram, PublishedBenchmark};
 use pinwise_processor::{
-    ClockMode, PlacedThread, Processor, ProgramSet, SimulatedTestbed, UnplacedJob, Window,
+    ClockMode, PlacedThread, Processor, ProgramSet, SimulatedTestbed, SimulatedWindow, UnplacedJob,
 };
 use pinwise_topology::{Assignment, Random};
 
@@ -123,7 +123,7 @@ fn a_placement_of_24_threads(bencher: Bencher) {
 fn a_measurement_of_24_threads(bencher: Bencher, program: &str) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let programs = vec![PacketProgram::named(program).expect("a program of this name"); 8];
-    let (machine, window) = (processor.machine(), Window::of(&programs));
+    let (machine, window) = (processor.machine(), SimulatedWindow::of(&programs));
     let mut testbed =
         SimulatedTestbed::new(processor, machine, programs, window, 1).expect("enough contexts");
     let mut random = Random::new(1);

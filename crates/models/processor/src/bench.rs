@@ -137,9 +137,9 @@ impl ModelBench {
             .collect();
         chip.read_through(&arrays, self.passes(programs));
         chip.run(OFFSETS + SETTLING);
-        let mut series: Vec<Series> = (chip.counters().iter().zip(programs))
+        let mut series: Vec<RepetitionSeries> = (chip.counters().iter().zip(programs))
             .map(|(counters, &program)| {
-                Series::new(self.repetition(program), chip.now(), counters.instructions)
+                RepetitionSeries::new(self.repetition(program), chip.now(), counters.instructions)
             })
             .collect();
         let end = chip.now() + longest;
@@ -152,7 +152,7 @@ impl ModelBench {
                 series.look(chip.now(), counters.instructions, fame);
             }
         }
-        let pace = |series: &Series| {
+        let pace = |series: &RepetitionSeries| {
             series.pace(fame).ok_or_else(|| failed("a program made no progress".into()))
         };
         let paces = series.iter().map(pace).collect::<Result<_, _>>()?;
@@ -228,7 +228,7 @@ impl Bench for ModelBench {
 }
 
 /// The repetitions of one program.
-struct Series {
+struct RepetitionSeries {
     repetition: u64,
     /// When the current repetition began, and with how many instructions.
     began: (u64, u64),
@@ -238,7 +238,7 @@ struct Series {
     over: bool,
 }
 
-impl Series {
+impl RepetitionSeries {
     fn new(repetition: u64, now: u64, instructions: u64) -> Self {
         Self {
             repetition,

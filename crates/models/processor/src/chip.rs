@@ -1,7 +1,7 @@
 //! A chip: cores that run threads, and the memory behind them.
 
 use crate::code::Code;
-use crate::core::{Core, Counters, Strand};
+use crate::core::{Core, Strand, StrandCounters};
 use crate::memory::Hierarchy;
 use crate::processor::Processor;
 use crate::program::{ProgramSet, ProgramSetError, ProgramStep, Region};
@@ -178,8 +178,8 @@ impl Chip {
     }
 
     /// What each thread has done so far.
-    pub fn counters(&self) -> Vec<Counters> {
-        let mut counters = vec![Counters::default(); self.threads];
+    pub fn counters(&self) -> Vec<StrandCounters> {
+        let mut counters = vec![StrandCounters::default(); self.threads];
         for strand in self.cores.iter().flat_map(Core::strands) {
             counters[strand.thread] = strand.counters();
         }

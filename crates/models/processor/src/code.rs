@@ -106,7 +106,7 @@ impl Instruction {
 
 /// A ring's items.
 #[derive(Clone, Copy, Debug)]
-struct Traffic {
+struct RingTraffic {
     ring: PacketRing,
     /// Items published by the producer and handed back by the consumer since the beginning.
     published: [u64; 2],
@@ -118,7 +118,7 @@ struct Traffic {
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
-    rings: Vec<Traffic>,
+    rings: Vec<RingTraffic>,
     reach: Vec<Reach>,
     /// Whether loads can be of lines that no other core takes away.
     pub(crate) keeps: bool,
@@ -154,7 +154,7 @@ impl Code {
             |program: &SimulatedProgram| append(processor, job, &lines, program, &mut instructions);
         let begins = job.threads.iter().map(&mut append).collect();
         let traffic =
-            |&ring: &PacketRing| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
+            |&ring: &PacketRing| RingTraffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
         let rings = job.rings.iter().map(traffic).collect();
         let reach = reach(&instructions);
         (Self { instructions, rings, reach, keeps: lines.fits }, begins)
@@ -253,7 +253,7 @@ impl Code {
     #[inline]
     pub(crate) fn published(&mut self, cursor: &mut Cursor, now: u64) {
         let Instruction { ring, side, next, .. } = self.instructions[cursor.at as usize];
-        let Traffic { ring, published, slots } = &mut self.rings[ring as usize];
+        let RingTraffic { ring, published, slots } = &mut self.rings[ring as usize];
         published[side as usize] += 1;
         slots[side as usize] = ring.slot(published[side as usize]);
         cursor.at = next;
@@ -268,7 +268,7 @@ impl Cursor {
     }
 }
 
-impl Traffic {
+impl RingTraffic {
     /// Whether there is a slot to fill or an item to read.
     fn ready(&self, side: Side) -> bool {
         let [produced, consumed] = self.published;

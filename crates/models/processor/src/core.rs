@@ -23,8 +23,8 @@ use divider::Divider;
 use pipe::Pipe;
 use port::{Fill, Port};
 use reservation::Reservation;
-pub use strand::Counters;
 pub(crate) use strand::Strand;
+pub use strand::StrandCounters;
 
 /// Most strands of a pipe, and pipes of a core ([`Processor`] checks).
 const MOST_STRANDS: usize = 8;

@@ -13,10 +13,10 @@ mod testbed;
 
 pub use bench::ModelBench;
 pub use chip::{Chip, ClockMode, PlacedThread, PlacementError, UnplacedJob};
-pub use core::Counters;
+pub use core::StrandCounters;
 pub use processor::{
     AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore,
     IntraCore, IntraPipe, L1Data, L1Instruction, L2, Lsu, MainMemory, Processor, ProcessorError,
 };
 pub use program::{ProgramSet, SimulatedProgram};
-pub use testbed::{SimulatedTestbed, Window};
+pub use testbed::{SimulatedTestbed, SimulatedWindow};

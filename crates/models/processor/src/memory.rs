@@ -13,7 +13,7 @@ mod cache;
 
 use crate::processor::Processor;
 use crate::program::Region;
-use cache::Cache;
+use cache::CacheTags;
 
 /// What becomes of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ struct Controller {
 /// The caches of all cores and what is behind them.
 #[derive(Clone, Debug)]
 pub(crate) struct Hierarchy {
-    l1: Vec<Cache>,
-    l2: Cache,
+    l1: Vec<CacheTags>,
+    l2: CacheTags,
     /// For each place of the second level, the cores that may hold a part of its line. Bit *n* is
     /// core *n*.
     holders: Vec<u32>,
@@ -67,7 +67,7 @@ impl Hierarchy {
         let (l1d, lsu) = (&processor.intra_core.l1d, &processor.intra_core.lsu);
         let (l2, memory) = (&processor.inter_core.l2, &processor.inter_core.memory);
         let second =
-            Cache::new((l2.size_kib as usize) << 10, l2.ways, l2.line, l2.banks, l2.policy);
+            CacheTags::new((l2.size_kib as usize) << 10, l2.ways, l2.line, l2.banks, l2.policy);
         Self {
             l1: Vec::new(),
             holders: vec![0; second.lines()],
@@ -94,7 +94,7 @@ impl Hierarchy {
     /// Adds this many cores, with empty first-level caches.
     pub(crate) fn add_cores(&mut self, processor: &Processor, cores: usize) {
         let l1d = &processor.intra_core.l1d;
-        let l1 = Cache::new((l1d.size_kib as usize) << 10, l1d.ways, l1d.line, 1, l1d.policy);
+        let l1 = CacheTags::new((l1d.size_kib as usize) << 10, l1d.ways, l1d.line, 1, l1d.policy);
         self.l1.extend(vec![l1; cores]);
     }
 

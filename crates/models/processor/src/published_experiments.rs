@@ -55,7 +55,7 @@ pub struct Spread(pub Vec<f64>);
 
 /// A slowdown printed in the paper.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct PublishedSlowdown {
     /// What was measured.
     pub experiment: BenchmarkExperiment,
     /// Execution time over that in isolation.
@@ -222,7 +222,7 @@ pub fn run(
     }
 }
 
-impl Figure {
+impl PublishedSlowdown {
     /// Every row of `published/characterization.csv`. Error: the line, and what is wrong with it.
     pub fn parse_all(csv: &str) -> Result<Vec<Self>, String> {
         let rows = csv
@@ -298,9 +298,14 @@ mod tests {
             count: 4,
             place: StressorPlace::Pipe,
         };
-        let figure = Figure { experiment, slowdown: 7.6, exact: true, source: "4.2 fig4b".into() };
-        assert_eq!(Figure::parse_all(csv), Ok(vec![figure]));
-        let error = Figure::parse_all(&csv.replace("7.6", "much")).unwrap_err();
+        let figure = PublishedSlowdown {
+            experiment,
+            slowdown: 7.6,
+            exact: true,
+            source: "4.2 fig4b".into(),
+        };
+        assert_eq!(PublishedSlowdown::parse_all(csv), Ok(vec![figure]));
+        let error = PublishedSlowdown::parse_all(&csv.replace("7.6", "much")).unwrap_err();
         assert_eq!(error, "line 3: 'much' is not a number");
     }
 

@@ -29,10 +29,10 @@
 
 mod window;
 
-pub use window::Window;
+pub use window::SimulatedWindow;
 
 use crate::program::PacketProgram;
-use crate::{ClockMode, Counters, PlacedThread, PlacementError, Processor, UnplacedJob};
+use crate::{ClockMode, PlacedThread, PlacementError, Processor, StrandCounters, UnplacedJob};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, PinnedInstance, Retry, Setting, Testbed, Time, Unit,
     Workload,
@@ -63,7 +63,7 @@ pub struct SimulatedTestbed {
     unplaced: UnplacedJob,
     /// What each instance does alone, in packets/s, where profiles are weighted speedups.
     alone: Option<Vec<f64>>,
-    window: Window,
+    window: SimulatedWindow,
     seed: u64,
     /// The number of the next measurement.
     number: u64,
@@ -77,7 +77,7 @@ impl SimulatedTestbed {
         processor: Processor,
         machine: Machine,
         programs: Vec<PacketProgram>,
-        window: Window,
+        window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
         let contexts = machine.allowed.len();
@@ -104,7 +104,7 @@ impl SimulatedTestbed {
         machine: Machine,
         programs: Vec<PacketProgram>,
         alone: Vec<f64>,
-        window: Window,
+        window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
         Self::of(processor, machine, programs, Some(alone), window, seed)
@@ -115,7 +115,7 @@ impl SimulatedTestbed {
         machine: Machine,
         programs: Vec<PacketProgram>,
         alone: Option<Vec<f64>>,
-        window: Window,
+        window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
         let workload = PacketProgram::workload(&programs);
@@ -229,7 +229,7 @@ impl SimulatedTestbed {
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
         chip.run(cycles);
-        let rate = |(before, after): (&Counters, &Counters)| {
+        let rate = |(before, after): (&StrandCounters, &StrandCounters)| {
             let (packets, pairs) = (after.work - before.work, after.work / 2 - before.work / 2);
             match packets {
                 0 => 0.0,
@@ -286,7 +286,7 @@ impl SimulatedTestbed {
     /// How long a measurement takes at least, by the model's own clock. A quarter of a window
     /// passes before packets are counted.
     pub fn each(&self) -> Duration {
-        let Window { cycles, starts } = self.window;
+        let SimulatedWindow { cycles, starts } = self.window;
         Duration::from_secs_f64(1.25 * self.seconds(cycles) * f64::from(starts))
     }
 }

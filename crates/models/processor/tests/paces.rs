@@ -3,8 +3,8 @@
 
 use pinwise_processor::program::{Address, PacketProgram, PacketRing, ProgramStep, Region, Side};
 use pinwise_processor::{
-    AfterLoad, Arbitration, Chip, ClockMode, Counters, PlacedThread, Processor, ProgramSet,
-    SimulatedProgram,
+    AfterLoad, Arbitration, Chip, ClockMode, PlacedThread, Processor, ProgramSet, SimulatedProgram,
+    StrandCounters,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -270,7 +270,7 @@ fn watch(
     scene: &(Processor, ProgramSet, Vec<PlacedThread>),
     pace: ClockMode,
     spans: &[u64],
-) -> Vec<Vec<Counters>> {
+) -> Vec<Vec<StrandCounters>> {
     let (processor, job, placed) = scene;
     let mut chip = Chip::new(processor, job, placed, pace).unwrap();
     spans

@@ -3,7 +3,7 @@
 
 use pinwise_processor::Processor;
 use pinwise_processor::program::PublishedBenchmark;
-use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure};
+use pinwise_processor::published_experiments::{self, BenchmarkExperiment, PublishedSlowdown};
 
 /// Sets of start offsets. docs/lab/fidelity.md has more.
 const SETS: usize = 2;
@@ -39,7 +39,7 @@ fn each_microbenchmark_alone_has_the_cpi_of_table_2() {
 fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
     let Some(csv) = published("characterization.csv") else { return };
     let processor = Processor::model("ultrasparc-t2").unwrap();
-    let mut figures = Figure::parse_all(&csv).unwrap();
+    let mut figures = PublishedSlowdown::parse_all(&csv).unwrap();
     figures.retain(|figure| figure.exact && figure.contradiction().is_none());
     assert!(figures.len() >= 35, "{} figures", figures.len());
     let alone = published_experiments::run(

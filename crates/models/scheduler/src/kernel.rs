@@ -19,8 +19,8 @@ use crate::memory::MemoryStretch;
 use crate::other_programs::{BurstClock, OtherPrograms};
 use crate::platform::Platform;
 use crate::runqueue::RunQueue;
-use crate::synchronization::{Barrier, Mutex, Queue, ThreadId};
-use crate::thread::{Action, Body, Burst, Owner, Phase, Span, State, Thread, Wait};
+use crate::synchronization::{Barrier, Mutex, Queue, ThreadIndex};
+use crate::thread::{Action, Body, Burst, Owner, Phase, SimulatedThread, Span, State, Wait};
 use crate::time::Nanos;
 use crate::timesharing;
 use pinwise_topology::Random;
@@ -59,8 +59,8 @@ pub enum Stuck {
 }
 
 #[derive(Clone, Debug)]
-struct Context {
-    running: Option<ThreadId>,
+struct ContextState {
+    running: Option<ThreadIndex>,
     /// Nothing has run since the last thread left.
     idle: bool,
     /// Up to when the running thread's time is charged.
@@ -73,9 +73,9 @@ struct Context {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    Wake(ThreadId),
+    Wake(ThreadIndex),
     /// The next burst of a thread of another program begins, or the present one ends.
-    Turn(ThreadId),
+    Turn(ThreadIndex),
     /// Idle contexts look for threads to take away.
     Steal,
     /// Once a second.
@@ -86,12 +86,12 @@ enum Timer {
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel<'a> {
     platform: &'a Platform,
-    threads: Vec<Thread>,
+    threads: Vec<SimulatedThread>,
     /// Of the last threads.
     others: Vec<BurstClock>,
     /// The time by the clock of other programs at which the run began.
     began: Nanos,
-    contexts: Vec<Context>,
+    contexts: Vec<ContextState>,
     mutexes: Vec<Mutex>,
     barriers: Vec<Barrier>,
     queues: Vec<Queue>,
@@ -117,13 +117,14 @@ impl<'a> Kernel<'a> {
     pub(crate) fn new(platform: &'a Platform, parts: Parts, seed: u64) -> Self {
         let packages = platform.packages().len();
         let live = parts.bodies.len();
-        let daemon =
-            |index: usize| Thread::new(Self::daemon(platform), index % packages, Owner::System);
-        let threads: Vec<Thread> = (parts.bodies.into_iter().enumerate())
-            .map(|(index, body)| Thread::new(body, index % packages, Owner::Program))
+        let daemon = |index: usize| {
+            SimulatedThread::new(Self::daemon(platform), index % packages, Owner::System)
+        };
+        let threads: Vec<SimulatedThread> = (parts.bodies.into_iter().enumerate())
+            .map(|(index, body)| SimulatedThread::new(body, index % packages, Owner::Program))
             .chain((0..platform.daemons.count).map(daemon))
             .collect();
-        let context = Context {
+        let context = ContextState {
             running: None,
             idle: true,
             since: Nanos(0),
@@ -203,7 +204,7 @@ impl<'a> Kernel<'a> {
             let first = if clock.busy { Nanos(0) } else { clock.until - began };
             self.others.push(clock);
             let home = self.random.below(packages) as usize;
-            self.threads.push(Thread::new(body.clone(), home, Owner::Other));
+            self.threads.push(SimulatedThread::new(body.clone(), home, Owner::Other));
             self.place(id);
             self.timer(first, Timer::Turn(id));
         }
@@ -227,7 +228,7 @@ impl<'a> Kernel<'a> {
     }
 
     /// Puts a thread that has not run yet anywhere in the class.
-    fn place(&mut self, id: ThreadId) {
+    fn place(&mut self, id: ThreadIndex) {
         let priority = self.random.below(u64::from(timesharing::TOP) + 1) as u8;
         let thread = &mut self.threads[id];
         (thread.priority, thread.slice) = (priority, timesharing::slice(priority));
@@ -322,7 +323,7 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    fn stretch_of(&self, thread: ThreadId) -> f64 {
+    fn stretch_of(&self, thread: ThreadIndex) -> f64 {
         let thread = &self.threads[thread];
         let uses_memory = thread.owner == Owner::Program && thread.burst.uses_memory();
         if uses_memory { self.stretch } else { 1.0 }

@@ -1,30 +1,30 @@
 //! The run queue of one context: highest priority first, within a priority in order of arrival.
 
-use crate::synchronization::ThreadId;
+use crate::synchronization::ThreadIndex;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunQueue {
     /// Priorities descending.
-    waiting: VecDeque<(u8, ThreadId)>,
+    waiting: VecDeque<(u8, ThreadIndex)>,
 }
 
 impl RunQueue {
-    pub(crate) fn push_back(&mut self, thread: ThreadId, priority: u8) {
+    pub(crate) fn push_back(&mut self, thread: ThreadIndex, priority: u8) {
         let place = self.waiting.partition_point(|&(other, _)| other >= priority);
         self.waiting.insert(place, (priority, thread));
     }
 
-    pub(crate) fn push_front(&mut self, thread: ThreadId, priority: u8) {
+    pub(crate) fn push_front(&mut self, thread: ThreadIndex, priority: u8) {
         let place = self.waiting.partition_point(|&(other, _)| other > priority);
         self.waiting.insert(place, (priority, thread));
     }
 
-    pub(crate) fn pop(&mut self) -> Option<ThreadId> {
+    pub(crate) fn pop(&mut self) -> Option<ThreadIndex> {
         self.waiting.pop_front().map(|(_, thread)| thread)
     }
 
-    pub(crate) fn remove(&mut self, thread: ThreadId) {
+    pub(crate) fn remove(&mut self, thread: ThreadIndex) {
         self.waiting.retain(|&(_, other)| other != thread);
     }
 
@@ -38,7 +38,7 @@ impl RunQueue {
         self.waiting.iter().filter(|&&(other, _)| other == priority).count()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, ThreadId)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, ThreadIndex)> {
         self.waiting.iter().copied()
     }
 }

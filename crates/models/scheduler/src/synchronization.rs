@@ -6,16 +6,16 @@
 use std::collections::VecDeque;
 
 /// A thread of the simulation.
-pub(crate) type ThreadId = usize;
+pub(crate) type ThreadIndex = usize;
 
 /// A lock with adaptive waiting: who finds it taken spins for a while, then sleeps. A release goes
 /// to a spinning thread. If there is none, the first sleeper is woken and competes for the lock
 /// with threads that arrive meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mutex {
-    owner: Option<ThreadId>,
-    spinners: VecDeque<ThreadId>,
-    sleepers: VecDeque<ThreadId>,
+    owner: Option<ThreadIndex>,
+    spinners: VecDeque<ThreadIndex>,
+    sleepers: VecDeque<ThreadIndex>,
 }
 
 /// The thread that goes on when a mutex is released.
@@ -24,14 +24,14 @@ pub(crate) enum Heir {
     /// Nobody waits.
     Nobody,
     /// This spinning thread owns the mutex now; this many others go on spinning.
-    Spinner(ThreadId, usize),
+    Spinner(ThreadIndex, usize),
     /// This sleeping thread is to be woken and will try again.
-    Sleeper(ThreadId),
+    Sleeper(ThreadIndex),
 }
 
 impl Mutex {
     /// Takes the mutex if it is free.
-    pub(crate) fn try_lock(&mut self, thread: ThreadId) -> bool {
+    pub(crate) fn try_lock(&mut self, thread: ThreadIndex) -> bool {
         let free = self.owner.is_none();
         if free {
             self.owner = Some(thread);
@@ -39,16 +39,16 @@ impl Mutex {
         free
     }
 
-    pub(crate) fn spin(&mut self, thread: ThreadId) {
+    pub(crate) fn spin(&mut self, thread: ThreadIndex) {
         self.spinners.push_back(thread);
     }
 
-    pub(crate) fn stop_spinning(&mut self, thread: ThreadId) {
+    pub(crate) fn stop_spinning(&mut self, thread: ThreadIndex) {
         self.spinners.retain(|&spinner| spinner != thread);
     }
 
     /// `again` for one that was woken in vain: it does not lose its place.
-    pub(crate) fn sleep(&mut self, thread: ThreadId, again: bool) {
+    pub(crate) fn sleep(&mut self, thread: ThreadIndex, again: bool) {
         if again { self.sleepers.push_front(thread) } else { self.sleepers.push_back(thread) }
     }
 
@@ -65,19 +65,19 @@ impl Mutex {
 /// Threads that sleep until they are notified.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Condition {
-    waiting: VecDeque<ThreadId>,
+    waiting: VecDeque<ThreadIndex>,
 }
 
 impl Condition {
-    pub(crate) fn wait(&mut self, thread: ThreadId) {
+    pub(crate) fn wait(&mut self, thread: ThreadIndex) {
         self.waiting.push_back(thread);
     }
 
-    pub(crate) fn notify_one(&mut self) -> Option<ThreadId> {
+    pub(crate) fn notify_one(&mut self) -> Option<ThreadIndex> {
         self.waiting.pop_front()
     }
 
-    pub(crate) fn notify_all(&mut self) -> VecDeque<ThreadId> {
+    pub(crate) fn notify_all(&mut self) -> VecDeque<ThreadIndex> {
         std::mem::take(&mut self.waiting)
     }
 }
@@ -88,7 +88,7 @@ pub(crate) struct Barrier {
     parties: usize,
     come: usize,
     /// Waiting on a context, in a loop.
-    pub(crate) spinners: Vec<ThreadId>,
+    pub(crate) spinners: Vec<ThreadIndex>,
     /// Waiting asleep.
     pub(crate) opened: Condition,
 }

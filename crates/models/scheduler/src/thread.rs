@@ -1,7 +1,7 @@
 //! What a thread does, step by step, and where it stands.
 
 use crate::accounting::Account;
-use crate::synchronization::ThreadId;
+use crate::synchronization::ThreadIndex;
 use crate::time::Nanos;
 use crate::timesharing;
 use pinwise_topology::Random;
@@ -130,7 +130,7 @@ pub(crate) enum Owner {
 
 /// A thread as the kernel sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct Thread {
+pub(crate) struct SimulatedThread {
     pub(crate) body: Body,
     pub(crate) step: usize,
     pub(crate) rounds: u64,
@@ -155,12 +155,12 @@ pub(crate) struct Thread {
     /// When it entered its run queue.
     pub(crate) queued: Nanos,
     pub(crate) held: Option<usize>,
-    pub(crate) to_wake: VecDeque<ThreadId>,
+    pub(crate) to_wake: VecDeque<ThreadIndex>,
     pub(crate) leaving: bool,
     pub(crate) account: Account,
 }
 
-impl Thread {
+impl SimulatedThread {
     pub(crate) fn new(body: Body, home: usize, owner: Owner) -> Self {
         let is_system = owner == Owner::System;
         let priority = if is_system { timesharing::SYSTEM } else { timesharing::TOP };

@@ -31,7 +31,7 @@ const COMM: usize = 13;
 
 /// `enum state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum AccountState {
     Unknown,
     Running,
     Waiting,
@@ -40,7 +40,7 @@ pub(super) enum State {
     Ended,
 }
 
-impl State {
+impl AccountState {
     const ALL: [Self; 6] =
         [Self::Unknown, Self::Running, Self::Waiting, Self::Locked, Self::Asleep, Self::Ended];
 
@@ -59,14 +59,14 @@ impl State {
 /// A consistent account: the time in each state is that from its beginning to its mark. Times are
 /// nanoseconds on the monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Account(Words);
+pub(super) struct KernelAccount(Words);
 
-impl Account {
+impl KernelAccount {
     /// The account of a thread if only its CPU time so far is known.
     pub(super) fn begin(id: ThreadId, now: u64, ran: Duration) -> Self {
         let mut words = [0; WORDS];
         words[BEGIN] = now;
-        words[MARK] = now << 3 | State::Unknown as u64;
+        words[MARK] = now << 3 | AccountState::Unknown as u64;
         words[ID] = u64::from(id.pid.0.unsigned_abs()) << 32 | u64::from(id.tid.0.unsigned_abs());
         words[START] = id.start.0.saturating_mul(tick());
         // 584 years fit.
@@ -79,7 +79,7 @@ impl Account {
         let sum =
             words[SPENT..VOLUNTARY].iter().try_fold(0u64, |sum, &part| sum.checked_add(part))?;
         let adds_up = (words[MARK] >> 3).checked_sub(words[BEGIN])? == sum;
-        let known = (words[MARK] & 7) < State::ALL.len() as u64;
+        let known = (words[MARK] & 7) < AccountState::ALL.len() as u64;
         (adds_up && known).then_some(Self(words))
     }
 
@@ -96,8 +96,8 @@ impl Account {
         self.0[MARK] >> 3
     }
 
-    pub(super) fn state(&self) -> State {
-        State::ALL.get((self.0[MARK] & 7) as usize).copied().unwrap_or(State::Unknown)
+    pub(super) fn state(&self) -> AccountState {
+        AccountState::ALL.get((self.0[MARK] & 7) as usize).copied().unwrap_or(AccountState::Unknown)
     }
 
     /// Which thread it is of.
@@ -110,7 +110,7 @@ impl Account {
 
     /// What was added to it since `at`. At that time it was `earlier`, and the thread was in
     /// `state`.
-    pub(super) fn added(&self, earlier: &Self, state: State, at: u64) -> Self {
+    pub(super) fn added(&self, earlier: &Self, state: AccountState, at: u64) -> Self {
         let mut words = self.0;
         for (word, before) in words[SPENT..PROCESSOR].iter_mut().zip(&earlier.0[SPENT..PROCESSOR]) {
             *word = word.saturating_sub(*before);
@@ -131,11 +131,11 @@ impl Account {
         &self,
         id: ThreadId,
         comm: Option<String>,
-        state: State,
+        state: AccountState,
         end: u64,
     ) -> ThreadActivity {
         let mut words = self.0;
-        if state != State::Ended {
+        if state != AccountState::Ended {
             words[state.sum()] += end.saturating_sub(self.since());
         }
         let [ran, waited, locked, slept] =
@@ -179,23 +179,26 @@ mod tests {
     }
 
     /// An account with these sums: ran, waited, locked, slept.
-    fn account(begin: u64, state: State, spent: [u64; 4]) -> Account {
-        let mut words = Account::begin(id(), begin, Duration::ZERO).words();
+    fn account(begin: u64, state: AccountState, spent: [u64; 4]) -> KernelAccount {
+        let mut words = KernelAccount::begin(id(), begin, Duration::ZERO).words();
         words[SPENT..VOLUNTARY].copy_from_slice(&spent);
         words[MARK] = (begin + spent.iter().sum::<u64>()) << 3 | state as u64;
-        Account::parse(words).unwrap()
+        KernelAccount::parse(words).unwrap()
     }
 
     #[test]
     fn what_was_written_in_full_adds_up_and_nothing_else_is_taken() {
-        let begun = Account::begin(id(), 1_000, Duration::ZERO);
-        assert_eq!((begun.id(), begun.state(), begun.begun()), (id(), State::Unknown, 1_000));
-        assert_eq!(Account::parse(begun.words()), Some(begun.clone()));
-        let whole = account(1_000, State::Asleep, [300, 0, 400, 0]).words();
+        let begun = KernelAccount::begin(id(), 1_000, Duration::ZERO);
+        assert_eq!(
+            (begun.id(), begun.state(), begun.begun()),
+            (id(), AccountState::Unknown, 1_000)
+        );
+        assert_eq!(KernelAccount::parse(begun.words()), Some(begun.clone()));
+        let whole = account(1_000, AccountState::Asleep, [300, 0, 400, 0]).words();
         let with = |index: usize, word: u64| {
             let mut words = whole;
             words[index] = word;
-            Account::parse(words)
+            KernelAccount::parse(words)
         };
         assert_eq!(with(MARK, 1_701 << 3 | 4), None, "the mark is new, the sum is old");
         assert_eq!(with(MARK, 999 << 3 | 4), None, "before it began");
@@ -205,25 +208,25 @@ mod tests {
 
     #[test]
     fn the_time_since_the_last_event_belongs_to_the_state_it_led_to() {
-        let mut words = account(1_000, State::Asleep, [400, 300, 200, 100]).words();
+        let mut words = account(1_000, AccountState::Asleep, [400, 300, 200, 100]).words();
         words[PROCESSOR] = 2;
         words[COMM] = u64::from_ne_bytes(*b"x\0\0\0\0\0\0\0");
-        let account = Account::parse(words).unwrap();
+        let account = KernelAccount::parse(words).unwrap();
         let activity = |state, comm| account.activity(id(), comm, state, 2_500);
         let ns = Duration::from_nanos;
-        let running = activity(State::Running, Some("y".into()));
+        let running = activity(AccountState::Running, Some("y".into()));
         assert_eq!(
             (running.ran, running.waited, running.slept, running.elapsed),
             (ns(900), ns(300), ns(300), ns(1_500))
         );
         assert_eq!((running.comm.as_str(), running.cpu, running.looks), ("y", Some(CpuId(1)), 0));
-        assert_eq!(activity(State::Waiting, None).waited, ns(800));
-        assert_eq!(activity(State::Locked, None).locked, Some(ns(700)));
-        assert_eq!(activity(State::Asleep, None).slept, ns(800));
-        let ended = activity(State::Ended, None);
+        assert_eq!(activity(AccountState::Waiting, None).waited, ns(800));
+        assert_eq!(activity(AccountState::Locked, None).locked, Some(ns(700)));
+        assert_eq!(activity(AccountState::Asleep, None).slept, ns(800));
+        let ended = activity(AccountState::Ended, None);
         assert_eq!((ended.elapsed, ended.comm.as_str()), (ns(1_000), "x"));
         assert_eq!(
-            account.activity(id(), None, State::Running, 1_900).ran,
+            account.activity(id(), None, AccountState::Running, 1_900).ran,
             ns(400),
             "events after the end stay out"
         );
@@ -234,32 +237,40 @@ mod tests {
         let ns = Duration::from_nanos;
         // Asleep since 1,400. The window begins at 1,500, it sleeps on to 1,700 and then runs to
         // its end at 2,000.
-        let earlier = account(1_000, State::Asleep, [300, 0, 0, 100]);
-        let later = account(1_000, State::Running, [300, 0, 0, 400]);
-        let seen =
-            later.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Running, 2_000);
-        assert_eq!((seen.ran, seen.slept, seen.elapsed), (ns(300), ns(200), ns(500)));
-        // Nothing happened in it.
-        let quiet = earlier.added(&earlier, State::Asleep, 1_500).activity(
+        let earlier = account(1_000, AccountState::Asleep, [300, 0, 0, 100]);
+        let later = account(1_000, AccountState::Running, [300, 0, 0, 400]);
+        let seen = later.added(&earlier, AccountState::Asleep, 1_500).activity(
             id(),
             None,
-            State::Asleep,
+            AccountState::Running,
+            2_000,
+        );
+        assert_eq!((seen.ran, seen.slept, seen.elapsed), (ns(300), ns(200), ns(500)));
+        // Nothing happened in it.
+        let quiet = earlier.added(&earlier, AccountState::Asleep, 1_500).activity(
+            id(),
+            None,
+            AccountState::Asleep,
             2_000,
         );
         assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
         // Nothing had ever happened to it before. Both /proc and the wake-up say that it waited for
         // a lock.
-        let unknown = Account::begin(id(), 1_000, Duration::ZERO);
-        let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);
-        let seen =
-            woken.added(&unknown, State::Locked, 1_500).activity(id(), None, State::Waiting, 2_000);
+        let unknown = KernelAccount::begin(id(), 1_000, Duration::ZERO);
+        let woken = account(1_000, AccountState::Waiting, [0, 0, 800, 0]);
+        let seen = woken.added(&unknown, AccountState::Locked, 1_500).activity(
+            id(),
+            None,
+            AccountState::Waiting,
+            2_000,
+        );
         assert_eq!((seen.locked, seen.waited, seen.elapsed), (Some(ns(300)), ns(200), ns(500)));
     }
 
     proptest! {
         #[test]
         fn any_words_are_read_without_panic(words in any::<Words>(), end in any::<u64>()) {
-            if let Some(account) = Account::parse(words)
+            if let Some(account) = KernelAccount::parse(words)
                 && end < account.since().saturating_add(1 << 40)
                 && account.begun() > 0
             {
@@ -274,16 +285,17 @@ mod tests {
             turns in prop::collection::vec((1usize..5, 1u64..1000), 1..20),
             cuts in prop::collection::vec(0u64..20_000, 1..5),
         ) {
-            let (begin, mut words) = (1_000, Account::begin(id(), 1_000, Duration::ZERO).words());
-            words[MARK] = begin << 3 | State::Running as u64;
-            let mut history = vec![Account(words)];
+            let begin = 1_000;
+            let mut words = KernelAccount::begin(id(), begin, Duration::ZERO).words();
+            words[MARK] = begin << 3 | AccountState::Running as u64;
+            let mut history = vec![KernelAccount(words)];
             for (next, length) in turns {
                 let last = &history[history.len() - 1];
                 let mut words = last.words();
                 words[last.state().sum()] += length;
                 words[MARK] = (last.since() + length) << 3 | next as u64;
                 words[VOLUNTARY] += 1;
-                history.push(Account::parse(words).unwrap());
+                history.push(KernelAccount::parse(words).unwrap());
             }
             let end = begin + 20_001;
             let at = |time: u64| {

@@ -1,7 +1,7 @@
 //! The program in the kernel and what it shares with pinwise: accounts of threads, and the watched
 //! processes.
 
-use super::account::{Account, Words};
+use super::account::{KernelAccount, Words};
 use super::obstacle::with_causes;
 use aya::maps::{Array, HashMap as Map, MapData};
 use aya::programs::tp_btf::BtfTracePointLinkId;
@@ -29,7 +29,7 @@ const PROGRAMS: [(&str, &str); 5] = [
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The kernel's side.
-pub(super) struct Kernel {
+pub(super) struct KernelSide {
     bpf: aya::Ebpf,
     pub(super) threads: Map<MapData, u32, Words>,
     processes: Map<MapData, u32, u32>,
@@ -37,7 +37,7 @@ pub(super) struct Kernel {
     attached: Vec<(&'static str, BtfTracePointLinkId)>,
 }
 
-impl Kernel {
+impl KernelSide {
     pub(super) fn load(btf: &Btf) -> Result<Self, EbpfError> {
         let mut bpf = EbpfLoader::new().btf(Some(btf)).load(OBJECT)?;
         for (name, tracepoint) in PROGRAMS {
@@ -107,10 +107,10 @@ impl Kernel {
 
     /// A consistent account; one that is being written is read again. `None` if there is none, or
     /// it is never complete.
-    pub(super) fn account(&self, tid: u32) -> Option<Account> {
+    pub(super) fn account(&self, tid: u32) -> Option<KernelAccount> {
         let begin = Instant::now();
         loop {
-            let account = Account::parse(self.threads.get(&tid, 0).ok()?);
+            let account = KernelAccount::parse(self.threads.get(&tid, 0).ok()?);
             if account.is_some() || begin.elapsed() > PATIENCE {
                 return account;
             }

@@ -25,7 +25,7 @@ pub(super) enum What {
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct PerfRecord {
     /// Nanoseconds on the monotonic clock.
     pub(super) time: u64,
     pub(super) pid: u32,
@@ -44,7 +44,7 @@ const HEADER: usize = 8;
 const ID: usize = 16;
 
 /// The records in `bytes`, those of other kinds left out. What cannot be whole records ends it.
-pub(super) fn records(mut bytes: &[u8]) -> impl Iterator<Item = Record> {
+pub(super) fn records(mut bytes: &[u8]) -> impl Iterator<Item = PerfRecord> {
     std::iter::from_fn(move || {
         loop {
             let size = usize::from(half(bytes, 6)?);
@@ -58,7 +58,7 @@ pub(super) fn records(mut bytes: &[u8]) -> impl Iterator<Item = Record> {
 }
 
 /// `None`: not of interest, or shorter than its kind.
-fn parse(record: &[u8]) -> Option<Record> {
+fn parse(record: &[u8]) -> Option<PerfRecord> {
     let (kind, misc) = (word(record, 0)?, half(record, 4)?);
     let body = record.get(HEADER..record.len().checked_sub(ID)?)?;
     let id = &record[record.len() - ID..];
@@ -85,7 +85,7 @@ fn parse(record: &[u8]) -> Option<Record> {
         LOST => What::Lost(long(body, 8)?),
         _ => return None,
     };
-    Some(Record { time, pid, tid, what })
+    Some(PerfRecord { time, pid, tid, what })
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
@@ -106,7 +106,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     /// A record in the kernel's form.
-    pub(in crate::perf) fn bytes(record: &Record) -> Vec<u8> {
+    pub(in crate::perf) fn bytes(record: &PerfRecord) -> Vec<u8> {
         let words =
             |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
         let (kind, misc, body) = match &record.what {
@@ -134,7 +134,7 @@ pub(super) mod tests {
             .concat()
     }
 
-    fn any_record() -> impl Strategy<Value = Record> {
+    fn any_record() -> impl Strategy<Value = PerfRecord> {
         let what = prop_oneof![
             (any::<u32>(), any::<bool>())
                 .prop_map(|(next, preempted)| What::Switch { next, preempted }),
@@ -144,12 +144,8 @@ pub(super) mod tests {
             "[a-z ()]{0,15}".prop_map(What::Comm),
             any::<u64>().prop_map(What::Lost),
         ];
-        (any::<u64>(), any::<u32>(), any::<u32>(), what).prop_map(|(time, pid, tid, what)| Record {
-            time,
-            pid,
-            tid,
-            what,
-        })
+        (any::<u64>(), any::<u32>(), any::<u32>(), what)
+            .prop_map(|(time, pid, tid, what)| PerfRecord { time, pid, tid, what })
     }
 
     proptest! {
@@ -177,7 +173,7 @@ pub(super) mod tests {
     #[test]
     fn kinds_of_no_interest_are_passed_over() {
         let switch =
-            Record { time: 5, pid: 1, tid: 2, what: What::Switch { next: 3, preempted: true } };
+            PerfRecord { time: 5, pid: 1, tid: 2, what: What::Switch { next: 3, preempted: true } };
         let mut other = bytes(&switch);
         other[..4].copy_from_slice(&9u32.to_ne_bytes());
         let text = [other, bytes(&switch)].concat();

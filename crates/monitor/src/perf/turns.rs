@@ -1,6 +1,6 @@
 //! The turns of threads on CPUs, from records of context switches.
 
-use super::record::{Record, What};
+use super::record::{PerfRecord, What};
 use pinwise_topology::CpuId;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub(super) struct Turns {
     pub(super) migrations: u64,
     pub(super) cpu: Option<CpuId>,
     /// Nothing was seen of it yet, or since when it does what.
-    now: Option<(Doing, u64)>,
+    now: Option<(TurnState, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+enum TurnState {
     Running,
     Preempted,
     Away,
@@ -36,14 +36,14 @@ impl Turns {
     /// Time on a CPU until `end`; `None`: nothing happened to it, so it ran all the time or never.
     pub(super) fn ran(&self, end: u64) -> Option<Duration> {
         let (doing, since) = self.now?;
-        let rest = if doing == Doing::Running { end.saturating_sub(since) } else { 0 };
+        let rest = if doing == TurnState::Running { end.saturating_sub(since) } else { 0 };
         Some(Duration::from_nanos(self.ran + rest))
     }
 
     /// Time between a preemption and the next turn, until `end`.
     pub(super) fn preempted(&self, end: u64) -> Duration {
         let rest = match self.now {
-            Some((Doing::Preempted, since)) => end.saturating_sub(since),
+            Some((TurnState::Preempted, since)) => end.saturating_sub(since),
             _ => 0,
         };
         Duration::from_nanos(self.preempted + rest)
@@ -52,10 +52,10 @@ impl Turns {
     /// Gives up `cpu`, which is known completely since `known`.
     fn leave(&mut self, known: u64, time: u64, cpu: CpuId, preempted: bool) {
         // An unknown thread had the CPU all that time.
-        let (doing, since) = self.now.unwrap_or((Doing::Running, known));
+        let (doing, since) = self.now.unwrap_or((TurnState::Running, known));
         let same = self.cpu.is_none_or(|last| last == cpu);
         // It had another CPU last: how it left that and came here was lost.
-        if doing == Doing::Running && same {
+        if doing == TurnState::Running && same {
             self.ran += time.saturating_sub(since);
         }
         self.migrations += u64::from(!same);
@@ -65,34 +65,34 @@ impl Turns {
         } else {
             self.voluntary += 1;
         }
-        self.now = Some((if preempted { Doing::Preempted } else { Doing::Away }, time));
+        self.now = Some((if preempted { TurnState::Preempted } else { TurnState::Away }, time));
     }
 
     /// Reported by the thread that had the CPU before, and again by the thread itself.
     fn come(&mut self, time: u64, cpu: CpuId) {
         // On another CPU: how it left that was lost, and the turn there with it.
-        if matches!(self.now, Some((Doing::Running, _))) && self.cpu == Some(cpu) {
+        if matches!(self.now, Some((TurnState::Running, _))) && self.cpu == Some(cpu) {
             return;
         }
-        if let Some((Doing::Preempted, since)) = self.now {
+        if let Some((TurnState::Preempted, since)) = self.now {
             self.preempted += time.saturating_sub(since);
         }
         if self.cpu.is_some_and(|last| last != cpu) {
             self.migrations += 1;
         }
-        (self.cpu, self.now) = (Some(cpu), Some((Doing::Running, time)));
+        (self.cpu, self.now) = (Some(cpu), Some((TurnState::Running, time)));
     }
 
     /// Records of `cpu` before `time` were lost. Nobody knows how long a turn on it lasted, nor
     /// whether a waiting thread got it.
     fn cut(&mut self, time: u64, cpu: CpuId) {
         let open = match self.now {
-            Some((Doing::Running, _)) => self.cpu == Some(cpu),
-            Some((Doing::Preempted, _)) => true,
+            Some((TurnState::Running, _)) => self.cpu == Some(cpu),
+            Some((TurnState::Preempted, _)) => true,
             _ => false,
         };
         if open {
-            self.now = Some((Doing::Away, time));
+            self.now = Some((TurnState::Away, time));
         }
     }
 }
@@ -121,8 +121,8 @@ impl Book {
     }
 
     /// Adds a record from `cpu`. Records come in the order of their times.
-    pub(super) fn see(&mut self, cpu: CpuId, record: Record) {
-        let Record { time, pid, tid, what } = record;
+    pub(super) fn see(&mut self, cpu: CpuId, record: PerfRecord) {
+        let PerfRecord { time, pid, tid, what } = record;
         match what {
             What::Lost(count) => {
                 self.lost += count;
@@ -147,7 +147,7 @@ impl Book {
             What::Fork { parent } => {
                 if self.threads.values().any(|turns| turns.pid == parent && turns.ended.is_none()) {
                     // A new thread waits for its first turn.
-                    let now = Some((Doing::Preempted, time));
+                    let now = Some((TurnState::Preempted, time));
                     self.threads
                         .insert(tid, Turns { pid, born: Some(time), now, ..Turns::default() });
                 }
@@ -170,8 +170,8 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn switch(time: u64, tid: u32, next: u32, preempted: bool) -> Record {
-        Record { time, pid: 1, tid, what: What::Switch { next, preempted } }
+    fn switch(time: u64, tid: u32, next: u32, preempted: bool) -> PerfRecord {
+        PerfRecord { time, pid: 1, tid, what: What::Switch { next, preempted } }
     }
 
     fn ns(nanoseconds: u64) -> Duration {
@@ -205,7 +205,7 @@ mod tests {
     fn a_turn_after_one_that_is_hidden_is_told_by_the_thread_itself() {
         let mut book = Book::new(100);
         book.watch(1, 10);
-        let turn = |time, tid| Record { time, pid: 1, tid, what: What::Turn };
+        let turn = |time, tid| PerfRecord { time, pid: 1, tid, what: What::Turn };
         for (cpu, record) in [
             (0, switch(110, 10, 99, true)),
             // 99 gives the CPU back, and nobody sees it.
@@ -226,7 +226,7 @@ mod tests {
     fn threads_born_in_the_window_are_watched_from_their_birth_to_their_end() {
         let mut book = Book::new(100);
         book.watch(1, 10);
-        let what = |time, tid, what| Record { time, pid: 1, tid, what };
+        let what = |time, tid, what| PerfRecord { time, pid: 1, tid, what };
         for record in [
             what(110, 20, What::Fork { parent: 1 }),
             what(110, 30, What::Fork { parent: 2 }),
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_makes_figures_too_low_and_never_too_high() {
-        let lost = |time| Record { time, pid: 0, tid: 0, what: What::Lost(3) };
+        let lost = |time| PerfRecord { time, pid: 0, tid: 0, what: What::Lost(3) };
         let mut book = Book::new(100);
         (10..14).for_each(|tid| book.watch(1, tid));
         for (cpu, record) in [

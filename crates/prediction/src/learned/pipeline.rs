@@ -57,7 +57,7 @@ pub struct FittedPipeline {
 
 /// What one assignment goes through while fitting; kept from one to the next.
 #[derive(Default)]
-struct Workspace {
+struct FitWorkspace {
     /// By level, whether no thread has co-runners there in any assignment that is looked at. Then
     /// the level makes no difference. Without such assignments, all are looked at.
     idle: Vec<bool>,
@@ -158,7 +158,7 @@ impl PipelinePredictor {
         &self,
         leaves: &[u32],
         parameters: &[f64],
-        work: &mut Workspace,
+        work: &mut FitWorkspace,
         gradient: &mut [f64],
     ) -> f64 {
         let (idle, with_pairs) = (&work.idle, !work.without_pairs);
@@ -313,7 +313,7 @@ impl Predictor for FittedPipeline {
     }
 
     fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn PredictedWalk + 'a> {
-        Box::new(compact::Steps::new(&self.compact, leaves))
+        Box::new(compact::CompactWalk::new(&self.compact, leaves))
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// What the tables say of an assignment. Every instance has its application, its base entry, and
 /// the kinds and layouts of its threads, sorted. Assignments of one description are predicted the
 /// same from the same entries.
-pub(crate) type Description = Vec<(usize, usize, Vec<(usize, usize)>)>;
+pub(crate) type AssignmentEntries = Vec<(usize, usize, Vec<(usize, usize)>)>;
 
 /// The number of a base entry and what it says; NaN if there is none.
 type Base = (usize, f64);
@@ -160,7 +160,7 @@ impl<'a> Incremental<'a> {
     }
 
     /// What the tables say of it.
-    pub(crate) fn description(&self) -> Description {
+    pub(crate) fn description(&self) -> AssignmentEntries {
         let thread_kinds = self.blackbox.thread_kinds();
         let describe = |(number, instance): (usize, &crate::Instance)| {
             let threads = instance.threads.iter();
@@ -169,7 +169,7 @@ impl<'a> Incremental<'a> {
             threads.sort_unstable();
             (instance.application, self.base[number].0, threads)
         };
-        let mut description: Description =
+        let mut description: AssignmentEntries =
             thread_kinds.instances().iter().enumerate().map(describe).collect();
         description.sort_unstable();
         description

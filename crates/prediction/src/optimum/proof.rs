@@ -15,7 +15,7 @@ mod price;
 use crate::BlackBox;
 use crate::optimum::incremental::Incremental;
 use crate::optimum::{ProofProgress, TopN};
-use branch::{ASK, Branch, Findings, ROUNDING};
+use branch::{ASK, Branch, BranchFindings, ROUNDING};
 use completion::Completion;
 use fragment::{Fragments, Holding};
 
@@ -117,7 +117,7 @@ pub(crate) fn prove(
             go_on(&ProofProgress { steps: nodes, looked, best, upper: upper.max(best) })
         };
         let (ended, ask_at) = (false, looked + ASK);
-        let mut findings = Findings {
+        let mut findings = BranchFindings {
             top,
             moving,
             floor,

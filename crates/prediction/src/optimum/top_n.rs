@@ -1,6 +1,6 @@
 //! Collects the best assignments that a search comes across.
 
-use crate::optimum::incremental::{Description, Incremental};
+use crate::optimum::incremental::{AssignmentEntries, Incremental};
 use std::collections::BTreeSet;
 
 /// The best assignments found so far.
@@ -9,9 +9,9 @@ pub(crate) struct TopN {
     count: usize,
     /// Best first.
     pub(super) places: Vec<(f64, Vec<u32>)>,
-    descriptions: BTreeSet<Description>,
+    descriptions: BTreeSet<AssignmentEntries>,
     /// In the order of `places`.
-    described: Vec<Description>,
+    described: Vec<AssignmentEntries>,
 }
 
 impl TopN {

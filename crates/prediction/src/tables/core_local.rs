@@ -19,14 +19,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreLocal {
     level: DomainKind,
-    domains: Vec<Domain>,
+    domains: Vec<LocalDomain>,
     builds: Vec<Build>,
     per_context: usize,
 }
 
 /// One core-local domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Domain {
+struct LocalDomain {
     leaves: Range<u32>,
     build: usize,
 }
@@ -111,7 +111,7 @@ impl CoreLocal {
             };
             leaf = leaves.end;
             let known = local.builds.iter().position(|known| *known == build);
-            local.domains.push(Domain { leaves, build: known.unwrap_or(local.builds.len()) });
+            local.domains.push(LocalDomain { leaves, build: known.unwrap_or(local.builds.len()) });
             if known.is_none() {
                 local.builds.push(build);
             }

@@ -22,7 +22,7 @@ const MOST_LEVELS: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Gaussian {
     rows: Vec<Vec<f64>>,
-    shape: Shape,
+    shape: LadderShape,
     /// The covariance matrix times this is the values.
     weights: Vec<f64>,
     factor: Cholesky,
@@ -31,14 +31,14 @@ pub(crate) struct Gaussian {
 
 /// What the ladder is climbed for.
 #[derive(Clone, Debug)]
-struct Shape {
+struct LadderShape {
     /// By count.
     lengths: Vec<f64>,
     trend: f64,
     noise: f64,
 }
 
-impl Shape {
+impl LadderShape {
     fn covariance(&self, a: &[f64], b: &[f64]) -> f64 {
         let apart: f64 = a
             .iter()
@@ -66,7 +66,7 @@ impl Gaussian {
             for (trend, noise) in
                 TRENDS.iter().flat_map(|trend| NOISES.map(|noise| (*trend, noise)))
             {
-                let shape = Shape { lengths: lengths.clone(), trend, noise };
+                let shape = LadderShape { lengths: lengths.clone(), trend, noise };
                 if let Some((likelihood, fitted)) = Self::with(shape, rows, values)
                     && best.as_ref().is_none_or(|(best, _)| likelihood > *best)
                 {
@@ -78,7 +78,7 @@ impl Gaussian {
     }
 
     /// The logarithm of the marginal likelihood but for a constant, and the fit.
-    fn with(shape: Shape, rows: &[Vec<f64>], values: &[f64]) -> Option<(f64, Self)> {
+    fn with(shape: LadderShape, rows: &[Vec<f64>], values: &[f64]) -> Option<(f64, Self)> {
         let n = rows.len();
         let mut covariance = vec![0.0; n * n];
         for a in 0..n {

@@ -2,7 +2,7 @@
 
 use super::observation::Observation;
 use super::own_parameter;
-use super::program_run::{self, Change, Limits, ProgramRun};
+use super::program_run::{self, NumberChange, ProgramRun, RunLimits};
 use super::{
     CommandTemplate, NumberSetter, OwnParameter, ProbeError, ProbeOptions, Probing, powered,
 };
@@ -49,7 +49,7 @@ pub(super) enum RunningProgram {
 /// Gives the running process `pid` the parameter `n` by `command`. It waits until the number of its
 /// threads stays the same.
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
-    let limits = Limits { most_written: None, until: None, cancelled: Interrupt::default() };
+    let limits = RunLimits { most_written: None, until: None, cancelled: Interrupt::default() };
     let mut guardian = Guardian::start().map_err(TargetError::from)?;
     ProgramRun::attach(pid, limits)?
         .set(&NumberSetter::Command(command.into()), n, &mut guardian, "")
@@ -144,7 +144,7 @@ impl KeptRunning {
         }
         let least = self.least(probing, session, window)?;
         let settled = self.change(probing, session, parameter)?;
-        let change = Some(Change { least, cpus: self.cpus.clone() });
+        let change = Some(NumberChange { least, cpus: self.cpus.clone() });
         let others = OtherLoadWatch::begin(&self.cpus, &[session.root]);
         let seen = powered(probing.options.power.as_ref(), || {
             session.window(window, change, &probing.options.progress, &mut probing.layer_choice)
@@ -185,7 +185,7 @@ impl KeptRunning {
                 if self.altered {
                     self.change(probing, session, self.own_parameter().0)?;
                 }
-                let change = Some(Change { least: None, cpus: self.cpus.clone() });
+                let change = Some(NumberChange { least: None, cpus: self.cpus.clone() });
                 let progress = &probing.options.progress;
                 let seen =
                     session.window(window * 2, change, progress, &mut probing.layer_choice)?;

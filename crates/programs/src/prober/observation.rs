@@ -2,7 +2,7 @@
 //! stored.
 
 use super::observation_halves::{HalfDifference, join};
-use pinwise_linux::sys::Usage;
+use pinwise_linux::sys::ProcessUsage;
 use pinwise_measure::{Measure, ProgramNote, Progress, SchedulingProfile, Unit};
 use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) struct Observation {
     pub(super) watts: Option<f64>,
     pub(super) halves: Option<(Activity, Activity)>,
     /// For a whole run: what the kernel counted from its start to its end.
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<ProcessUsage>,
     /// The length of the whole run.
     pub(super) seconds: Option<f64>,
     /// The threads that a program which keeps running had before its first parameter.
@@ -41,7 +41,7 @@ pub(super) struct Observation {
 
 /// A whole run: how long it took, and what its progress was.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct WholeRun {
     pub(super) seconds: f64,
     pub(super) rate: f64,
 }
@@ -77,7 +77,7 @@ impl Observation {
 
     /// Uses the kernel's counts of a whole run in the profile, instead of the sampled ones. They
     /// include what ended between two looks.
-    pub(super) fn of_whole_run(&mut self, usage: Usage) {
+    pub(super) fn of_whole_run(&mut self, usage: ProcessUsage) {
         self.usage = Some(usage);
     }
 
@@ -97,18 +97,18 @@ impl Observation {
     }
 
     /// A whole run.
-    pub(super) fn run(&self) -> Option<Run> {
-        self.seconds.map(|seconds| Run { seconds, rate: self.progress.rate })
+    pub(super) fn run(&self) -> Option<WholeRun> {
+        self.seconds.map(|seconds| WholeRun { seconds, rate: self.progress.rate })
     }
 
     /// Sets the mean of this run and of further ones that were not watched, with its standard
     /// error. The profile stays that of this run. Its time does not count if watching took much of
     /// it and there are other runs.
-    pub(super) fn of_several_runs(&mut self, others: &[Run]) {
+    pub(super) fn of_several_runs(&mut self, others: &[WholeRun]) {
         let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
         self.disturbed = much && others.is_empty();
         let own = self.run().filter(|_| !much || others.is_empty());
-        let runs: Vec<Run> = own.into_iter().chain(others.iter().copied()).collect();
+        let runs: Vec<WholeRun> = own.into_iter().chain(others.iter().copied()).collect();
         self.progress = mean_progress(self.progress.measure, &runs);
     }
 
@@ -136,9 +136,9 @@ impl Observation {
 }
 
 /// The progress of one or more runs, with the standard error of several.
-fn mean_progress(measure: Measure, runs: &[Run]) -> Progress {
+fn mean_progress(measure: Measure, runs: &[WholeRun]) -> Progress {
     // For timed runs, the mean is that of their times.
-    let value = |run: &Run| if measure == Measure::Runs { run.seconds } else { run.rate };
+    let value = |run: &WholeRun| if measure == Measure::Runs { run.seconds } else { run.rate };
     let n = runs.len() as f64;
     let mean = runs.iter().map(value).sum::<f64>() / n;
     let squares: f64 = runs.iter().map(|run| (value(run) - mean).powi(2)).sum();
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn runs_have_the_standard_error_of_their_mean_also_where_they_print_zero() {
         let of = |measure, runs: &[(f64, f64)]| {
-            let runs: Vec<Run> =
-                runs.iter().map(|&(seconds, rate)| Run { seconds, rate }).collect();
+            let runs: Vec<WholeRun> =
+                runs.iter().map(|&(seconds, rate)| WholeRun { seconds, rate }).collect();
             let Progress { rate, error, .. } = mean_progress(measure, &runs);
             (rate, error)
         };

@@ -11,7 +11,7 @@ use pinwise_figures as figures;
 use pinwise_linux::{
     Exit, ForkWatch, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, SETTING_LIMIT,
     Streams, TargetError, process,
-    sys::{self, CountedEvent, Counter, Usage},
+    sys::{self, CountedEvent, Counter, ProcessUsage},
     thread::{Pid, Stat},
 };
 use pinwise_measure::{Interrupt, MeasureError, ProgramNote};
@@ -31,7 +31,7 @@ const FAMILY: Duration = Duration::from_millis(100);
 const UNCHANGED: Duration = Duration::from_millis(50);
 
 /// The limits that end a run early.
-pub(super) struct Limits {
+pub(super) struct RunLimits {
     pub(super) most_written: Option<u64>,
     pub(super) until: Option<Instant>,
     pub(super) cancelled: Interrupt,
@@ -39,7 +39,7 @@ pub(super) struct Limits {
 
 /// The program has just been given another number.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct NumberChange {
     /// A rate below this hurts the program.
     pub(super) least: Option<f64>,
     /// The CPUs that it may use.
@@ -63,7 +63,7 @@ pub(super) struct ProgramRun {
     /// The open metric. The first window opens it, and later windows use it again.
     pub(super) metric: Option<Metric>,
     exit: Exit,
-    pub(super) limits: Limits,
+    pub(super) limits: RunLimits,
     pub(super) instructions: Option<Counter>,
     /// Why there is no counter, if the user should know.
     pub(super) uncounted: Option<ProgramNote>,
@@ -99,7 +99,7 @@ impl ProgramRun {
         launch: &Launch,
         parameter: u32,
         guardian: &mut Guardian,
-        limits: Limits,
+        limits: RunLimits,
         source: &ProgressSource,
     ) -> Result<Self, ProbeError> {
         let (instructions, uncounted) =
@@ -142,7 +142,7 @@ impl ProgramRun {
     }
 
     /// Attaches to a process that runs already. It is left running.
-    pub(super) fn attach(pid: Pid, limits: Limits) -> Result<Self, ProbeError> {
+    pub(super) fn attach(pid: Pid, limits: RunLimits) -> Result<Self, ProbeError> {
         let gone = || TargetError::NoProcess(pid);
         if process::ended(pid) {
             return Err(gone().into());
@@ -153,7 +153,7 @@ impl ProgramRun {
         Ok(Self::of(name, pid, exit, limits))
     }
 
-    fn of(name: String, root: Pid, exit: Exit, limits: Limits) -> Self {
+    fn of(name: String, root: Pid, exit: Exit, limits: RunLimits) -> Self {
         Self {
             name,
             root,
@@ -320,8 +320,8 @@ impl ProgramRun {
 
     /// Ends it with everything it has started. Returns the kernel's counts, from its start to its
     /// end.
-    pub(super) fn end(mut self, guardian: &mut Guardian) -> Result<Usage, ProbeError> {
-        let Some(mut running) = self.running.take() else { return Ok(Usage::default()) };
+    pub(super) fn end(mut self, guardian: &mut Guardian) -> Result<ProcessUsage, ProbeError> {
+        let Some(mut running) = self.running.take() else { return Ok(ProcessUsage::default()) };
         running.end();
         // From here on its number may mean another process.
         let told =

@@ -1,6 +1,6 @@
 //! [`StartedAnew`]: a program that is started anew with each number.
 
-use super::observation::{Observation, Run};
+use super::observation::{Observation, WholeRun};
 use super::program_run::{self, ProgramRun};
 use super::{
     CommandTemplate, ProbeDetails, ProbeError, ProbeOptions, Probing, ProgressSource, powered,
@@ -51,8 +51,8 @@ impl StartedAnew {
         if let Some(first) = seen.run().filter(|_| whole) {
             probing.layer_choice.take_in(&seen.activity);
             let given_up = probing.layer_choice.refused().len() > refused;
-            let mut runs: Vec<Run> = Vec::new();
-            let time = |runs: &[Run]| runs.iter().map(|run| run.seconds).sum::<f64>();
+            let mut runs: Vec<WholeRun> = Vec::new();
+            let time = |runs: &[WholeRun]| runs.iter().map(|run| run.seconds).sum::<f64>();
             // The number of runs that comes nearest to filling the window. At least one more if
             // watching cost this one too much.
             while given_up && runs.is_empty()

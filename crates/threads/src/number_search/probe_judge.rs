@@ -3,8 +3,8 @@
 //! *Problem.* A single bad probe can decide a search. A program that got no CPU, or whose load has
 //! changed, looks slow with the number that was tried then.
 //!
-//! *Method.* A probe is doubtful if nothing got done, or if others starved it. It is also doubtful
-//! if its progress jumped from that with the same number, unless others left it more ([`Doubt`]).
+//! *Method.* A probe is doubtful ([`ProbeDoubt`]) if nothing got done, or if others starved it. It
+//! is also doubtful if its progress jumped from that with the same number, unless others left it more.
 //! It is made again, at most three times. Each repeat is longer. A probe below the floor is never
 //! doubtful: to make it again would hurt the program again.
 //!
@@ -27,7 +27,7 @@ pub(super) const JUMP: f64 = 4.0;
 
 /// Why a probe is doubtful.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Doubt {
+pub(super) enum ProbeDoubt {
     /// Nothing got done.
     Idle,
     /// Others took this share of the contexts more than usual.
@@ -36,7 +36,7 @@ pub(super) enum Doubt {
     Jumped(f64),
 }
 
-impl Doubt {
+impl ProbeDoubt {
     /// The standard error of a probe that stays doubtful.
     pub(super) fn error(doubt: Option<Self>, progress: Progress) -> Option<f64> {
         match doubt {
@@ -94,13 +94,13 @@ impl ProbeJudge {
         measurement: &Measurement,
         value: Option<f64>,
         before: Vec<f64>,
-    ) -> Option<Doubt> {
+    ) -> Option<ProbeDoubt> {
         let probed = Probed::of(measurement).ok();
         if probed.as_ref().is_some_and(|probed| probed.below_floor) {
             return None;
         }
         if measurement.performance <= 0.0 {
-            return Some(Doubt::Idle);
+            return Some(ProbeDoubt::Idle);
         }
         let (contexts, probed) = (self.doubts_on?, probed?);
         // A program that gets more of the contexts than before is faster, and has not changed.
@@ -115,12 +115,12 @@ impl ProbeJudge {
             eased = starved(self.most_lost, &[lost]).is_some();
             self.most_lost = self.most_lost.max(lost);
             if let Some(more) = more {
-                return Some(Doubt::Starved(more));
+                return Some(ProbeDoubt::Starved(more));
             }
         }
         let times = value? / median(before)?;
         let jumped = if times > 1.0 { times > JUMP && !eased } else { times < 1.0 / JUMP };
-        jumped.then_some(Doubt::Jumped(times))
+        jumped.then_some(ProbeDoubt::Jumped(times))
     }
 
     /// How much more the first probe lost than the second one, if that makes it starved. `None`:
@@ -138,8 +138,8 @@ impl ProbeJudge {
     }
 
     /// Notes that a probe of this cost is made again.
-    pub(super) fn repeat(&mut self, doubt: Doubt, cost: Duration) {
-        let factor = if doubt == Doubt::Idle { LONGER } else { LITTLE_LONGER };
+    pub(super) fn repeat(&mut self, doubt: ProbeDoubt, cost: Duration) {
+        let factor = if doubt == ProbeDoubt::Idle { LONGER } else { LITTLE_LONGER };
         self.repeated = Repeated {
             probes: self.repeated.probes + 1,
             cost: self.repeated.cost + cost,

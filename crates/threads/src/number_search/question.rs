@@ -1,6 +1,6 @@
 //! [`NumberQuestion`]: what a search for a number is asked, and by which method.
 
-use super::state::State;
+use super::state::SearchState;
 use super::{FoundNumber, ProbeStage, SearchPosition, Unfound};
 use crate::{Objective, SpeedQuestion, SweepQuestion, ThreadRange, Thresholds};
 use pinwise_campaign::Record;
@@ -109,8 +109,8 @@ impl NumberQuestion {
         }
     }
 
-    fn state<'a>(&'a self, convert: &'a dyn Fn(u32) -> u32, records: &[Record]) -> State<'a> {
-        let mut state = State::new(self, convert);
+    fn state<'a>(&'a self, convert: &'a dyn Fn(u32) -> u32, records: &[Record]) -> SearchState<'a> {
+        let mut state = SearchState::new(self, convert);
         records.iter().for_each(|record| state.take(record));
         state
     }

@@ -1,7 +1,7 @@
-//! [`State`]: a search for a number after some records. What is probed next, and the answer, follow
-//! from it.
+//! [`SearchState`]: a search for a number after some records. What is probed next, and the answer,
+//! follow from it.
 
-use super::probe_judge::{Doubt, ProbeJudge, error_of_starved};
+use super::probe_judge::{ProbeDoubt, ProbeJudge, error_of_starved};
 use super::{
     FoundNumber, NumberQuestion, NumberSearchEnd, NumberSearchError, ProbeStage, PublishedQuestion,
     SearchMethod, SearchPosition, Unfound, WholeRuns,
@@ -22,7 +22,7 @@ const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
 
 /// A search after some records.
-pub(super) struct State<'a> {
+pub(super) struct SearchState<'a> {
     search: &'a NumberQuestion,
     convert: &'a dyn Fn(u32) -> u32,
     pub(super) progressed: SearchPosition,
@@ -38,7 +38,7 @@ pub(super) struct State<'a> {
     set_aside: SetAside,
     judge: ProbeJudge,
     /// The choice, once there is one.
-    chosen: Option<Chosen>,
+    chosen: Option<ChosenNumber>,
     closing: Closing,
     /// Why no answer can come of it.
     failed: Option<NumberSearchError>,
@@ -53,7 +53,7 @@ enum MethodState {
     Sweep,
 }
 
-struct Chosen {
+struct ChosenNumber {
     number: u32,
     advice: Option<NumberAdvice>,
     stopped: NumberSearchEnd,
@@ -76,7 +76,7 @@ fn probe(parameter: u32, windows: f64) -> Step {
     })
 }
 
-impl<'a> State<'a> {
+impl<'a> SearchState<'a> {
     pub(super) fn new(search: &'a NumberQuestion, convert: &'a dyn Fn(u32) -> u32) -> Self {
         let stage = match (&search.method, search.runs) {
             (SearchMethod::Survey(_), WholeRuns::WhereShort | WholeRuns::Always) => {
@@ -210,18 +210,18 @@ impl<'a> State<'a> {
     }
 
     /// Passes over a doubtful probe: it is made again.
-    fn repeat(&mut self, measurement: &Measurement, doubt: Doubt) {
+    fn repeat(&mut self, measurement: &Measurement, doubt: ProbeDoubt) {
         let cost = Probed::of(measurement).map_or(Duration::ZERO, |probed| probed.probe.cost);
         match doubt {
-            Doubt::Idle => self.set_aside.idle += 1,
-            Doubt::Starved(_) => self.set_aside.starved += 1,
-            Doubt::Jumped(_) => self.set_aside.jumped += 1,
+            ProbeDoubt::Idle => self.set_aside.idle += 1,
+            ProbeDoubt::Starved(_) => self.set_aside.starved += 1,
+            ProbeDoubt::Jumped(_) => self.set_aside.jumped += 1,
         }
         self.judge.repeat(doubt, cost);
     }
 
     /// Why a probe of a survey, which asked for this number, is doubtful, if it is.
-    fn doubt(&mut self, measurement: &Measurement, asked: Option<u32>) -> Option<Doubt> {
+    fn doubt(&mut self, measurement: &Measurement, asked: Option<u32>) -> Option<ProbeDoubt> {
         let MethodState::Survey(_) = self.state else { return None };
         let value = Probed::of(measurement).and_then(|probed| self.search.value(&probed)).ok();
         // Progress of another run of the program may differ.
@@ -235,10 +235,10 @@ impl<'a> State<'a> {
     fn observe(
         &mut self,
         measurement: &Measurement,
-        doubt: Option<Doubt>,
+        doubt: Option<ProbeDoubt>,
     ) -> Result<(), NumberSearchError> {
         let Some((asked, _)) = self.asks() else { return Ok(()) };
-        if let Some(Doubt::Jumped(times)) = doubt {
+        if let Some(ProbeDoubt::Jumped(times)) = doubt {
             return Err(Jump { n: (self.convert)(asked), times }.into());
         }
         let attempt = self.attempt(asked, measurement)?;
@@ -248,7 +248,7 @@ impl<'a> State<'a> {
         let cost = cost + self.judge.taken();
         match &mut self.state {
             MethodState::Survey(surveyor) => {
-                let error = Doubt::error(doubt, progress);
+                let error = ProbeDoubt::error(doubt, progress);
                 let sample = SpeedSample { value: progress.rate, error, cost, threads };
                 if attempt.below_floor {
                     surveyor.give_up(sample)?;
@@ -321,7 +321,9 @@ impl<'a> State<'a> {
         self.chosen = match (&mut self.state, &self.search.method) {
             (MethodState::Survey(surveyor), _) => match surveyor.next() {
                 SpeedSearchStep::Probe { .. } => None,
-                SpeedSearchStep::Stop(advice) => Some(Chosen::by_survey(advice.clone(), None)),
+                SpeedSearchStep::Stop(advice) => {
+                    Some(ChosenNumber::by_survey(advice.clone(), None))
+                }
             },
             (MethodState::Reinforcer(search), _) => loop {
                 match search.next() {
@@ -335,7 +337,7 @@ impl<'a> State<'a> {
                     ReinforcerStep::Stop(ReinforcerChoice { threads, reason }) => {
                         let stopped = NumberSearchEnd::published(reason, parameter);
                         let (advice, loss) = (None, None);
-                        break Some(Chosen { number: threads, advice, stopped, loss });
+                        break Some(ChosenNumber { number: threads, advice, stopped, loss });
                     }
                 }
             },
@@ -345,7 +347,7 @@ impl<'a> State<'a> {
                     let SweepResult { threads: number, advice, .. } = swept;
                     let (numbers, rounds) = (sweep.candidates.len() as u32, sweep.rounds);
                     let stopped = NumberSearchEnd::AllTried { numbers, rounds };
-                    Chosen { number, advice, stopped, loss }
+                    ChosenNumber { number, advice, stopped, loss }
                 })
             }
             (MethodState::Sweep, _) => None,
@@ -361,7 +363,7 @@ impl<'a> State<'a> {
         };
         match advice {
             Some(advice) => {
-                self.chosen = Some(Chosen::by_survey(advice, broken_off));
+                self.chosen = Some(ChosenNumber::by_survey(advice, broken_off));
                 // There is no time for another probe either.
                 self.closing = Closing::Done;
             }
@@ -384,7 +386,7 @@ impl<'a> State<'a> {
                     Some(doubt) if self.judge.repeats() => {
                         return self.repeat(measurement, doubt);
                     }
-                    Some(Doubt::Jumped(times)) => {
+                    Some(ProbeDoubt::Jumped(times)) => {
                         let n = (self.convert)(first);
                         Err(Jump { n, times }.into())
                     }
@@ -438,7 +440,7 @@ impl<'a> State<'a> {
         let set_aside = SetAside { earlier: self.records.saturating_sub(known), ..self.set_aside };
         let (attempts, why) =
             (self.attempts, self.failed.or(self.tried.map(NumberSearchError::from)));
-        let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
+        let Some(ChosenNumber { number, advice, stopped, loss }) = self.chosen else {
             return Err(Unfound { attempts, records: self.attempted, set_aside, why }.into());
         };
         let seen = attempts.iter().find(|attempt| attempt.asked == number);
@@ -461,7 +463,7 @@ impl<'a> State<'a> {
     }
 }
 
-impl Chosen {
+impl ChosenNumber {
     fn by_survey(advice: NumberAdvice, broken_off: Option<u32>) -> Self {
         let stopped = match advice.ended {
             SpeedSearchEnd::Settled => NumberSearchEnd::Settled,

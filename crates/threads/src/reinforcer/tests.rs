@@ -133,7 +133,7 @@ fn tmax_is_taken_when_it_was_worth_it_and_left_when_not() {
 #[test]
 fn the_step_is_halved_where_overheads_rise_fast() {
     let search = search();
-    let next = |threads, lock, delta| search.compute_next(&Comparison { threads, lock, delta });
+    let next = |threads, lock, delta| search.compute_next(&ProbeChange { threads, lock, delta });
     let fast = profile(5.0, 1000.0, 500.0, 9.0);
     assert_eq!(next(16, 30.0, fast), 20);
     assert_eq!(next(16, 29.9, fast), 24, "low LOCK");

@@ -2,7 +2,7 @@
 
 use crate::cholesky::Matrix;
 use crate::equal_pieces::Evenness;
-use crate::posterior::{Departure, Noise, Prior};
+use crate::posterior::{Departure, ErrorModel, Prior};
 use crate::scalability_law::Law;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -46,11 +46,11 @@ pub struct SpeedQuestion {
 
 /// How far readings are off, with probabilities: as far as they report, or more. On a machine that
 /// others use, successive readings may also be off by 8 or 20 %, whatever they report.
-const NOISES: [(Noise, f64); 4] = [
-    (Noise { times: 0.8, beside: 0.0 }, 0.5),
-    (Noise { times: 2.4, beside: 0.0 }, 0.35),
-    (Noise { times: 0.8, beside: 0.08 }, 0.1),
-    (Noise { times: 0.8, beside: 0.2 }, 0.05),
+const NOISES: [(ErrorModel, f64); 4] = [
+    (ErrorModel { times: 0.8, beside: 0.0 }, 0.5),
+    (ErrorModel { times: 2.4, beside: 0.0 }, 0.35),
+    (ErrorModel { times: 0.8, beside: 0.08 }, 0.1),
+    (ErrorModel { times: 0.8, beside: 0.2 }, 0.05),
 ];
 
 impl SpeedQuestion {

@@ -24,7 +24,7 @@ impl Space {
     fn dealt(&self, random: &mut Random) -> Vec<u32> {
         let prefixes = self.prefixes.get_or_init(|| {
             let one = series::up_to(self.capacity());
-            let add = |ways: &series::Series| Some(series::product(ways, &one, self.threads));
+            let add = |ways: &series::PowerSeries| Some(series::product(ways, &one, self.threads));
             std::iter::successors(Some(series::up_to(0)), add)
                 .take(self.tree.leaves().len() + 1)
                 .collect()

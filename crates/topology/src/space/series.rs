@@ -9,7 +9,7 @@
 use num_bigint::BigUint;
 
 /// The coefficients f0, f1, …; those beyond the last are zero.
-pub(super) type Series = Vec<BigUint>;
+pub(super) type PowerSeries = Vec<BigUint>;
 
 /// C(n, 0), C(n, 1), …, C(n, n).
 fn binomials(n: usize) -> impl Iterator<Item = BigUint> {
@@ -18,12 +18,12 @@ fn binomials(n: usize) -> impl Iterator<Item = BigUint> {
 }
 
 /// One thread set to one place: exp(x), cut after `most` threads.
-pub(super) fn up_to(most: usize) -> Series {
+pub(super) fn up_to(most: usize) -> PowerSeries {
     vec![BigUint::from(1u32); most + 1]
 }
 
 /// f · g up to degree `limit`: the threads are split between two places.
-pub(super) fn product(f: &[BigUint], g: &[BigUint], limit: usize) -> Series {
+pub(super) fn product(f: &[BigUint], g: &[BigUint], limit: usize) -> PowerSeries {
     let top = (f.len() + g.len()).saturating_sub(2).min(limit);
     (0..=top).map(|n| coefficient_of_product(f, g, n)).collect()
 }
@@ -42,7 +42,7 @@ pub(super) fn coefficient_of_product(f: &[BigUint], g: &[BigUint], n: usize) -> 
 }
 
 /// f' : one more thread is there, and it is known where. The coefficients move down by one.
-pub(super) fn derivative(f: &[BigUint]) -> Series {
+pub(super) fn derivative(f: &[BigUint]) -> PowerSeries {
     f.iter().skip(1).cloned().collect()
 }
 
@@ -53,13 +53,13 @@ pub(super) fn derivative(f: &[BigUint]) -> Series {
 /// Let g = f - 1 and p = g^m / m!. The sum e satisfies e' = g' (e - p). And p follows from p' g = m
 /// g' p (J. C. P. Miller's recurrence; Knuth, *TAOCP* 2, 4.7). Both need a number of products
 /// quadratic in the degree, whatever m is.
-pub(super) fn alike(f: &[BigUint], members: usize, limit: usize) -> Series {
+pub(super) fn alike(f: &[BigUint], members: usize, limit: usize) -> PowerSeries {
     let degree = f.len().saturating_sub(1);
     let top = limit.min(degree.saturating_mul(members));
     let power = power_over_factorial(f, members, top);
     // d = e - p counts the placements that leave a member empty.
-    let mut sum: Series = vec![BigUint::from(1u32)];
-    let mut fewer: Series = vec![BigUint::from(u32::from(members > 0))];
+    let mut sum: PowerSeries = vec![BigUint::from(1u32)];
+    let mut fewer: PowerSeries = vec![BigUint::from(u32::from(members > 0))];
     let slope = derivative(f);
     for n in 0..top {
         sum.push(coefficient_of_product(&slope, &fewer, n));
@@ -69,7 +69,7 @@ pub(super) fn alike(f: &[BigUint], members: usize, limit: usize) -> Series {
 }
 
 /// (f - 1)^m / m! up to degree `top`: all m places are filled.
-fn power_over_factorial(f: &[BigUint], m: usize, top: usize) -> Series {
+fn power_over_factorial(f: &[BigUint], m: usize, top: usize) -> PowerSeries {
     let mut power = vec![BigUint::ZERO; top + 1];
     if m > top || f.len() < 2 {
         return power;
@@ -91,7 +91,7 @@ fn power_over_factorial(f: &[BigUint], m: usize, top: usize) -> Series {
 }
 
 /// f^m up to degree `limit`: m different places.
-pub(super) fn power(f: &[BigUint], m: usize, limit: usize) -> Series {
+pub(super) fn power(f: &[BigUint], m: usize, limit: usize) -> PowerSeries {
     let mut result = up_to(0);
     for bit in (0..usize::BITS - m.leading_zeros()).rev() {
         result = product(&result, &result, limit);
@@ -111,7 +111,7 @@ mod tests {
         series.iter().map(|n| u64::try_from(n).unwrap()).collect()
     }
 
-    fn series(numbers: &[u64]) -> Series {
+    fn series(numbers: &[u64]) -> PowerSeries {
         numbers.iter().map(|&n| BigUint::from(n)).collect()
     }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     /// The sum as it is defined: j blocks, the one with the smallest thread first.
-    fn by_blocks(f: &[BigUint], members: usize, limit: usize) -> Series {
+    fn by_blocks(f: &[BigUint], members: usize, limit: usize) -> PowerSeries {
         let mut sum = vec![BigUint::ZERO; limit + 1];
         let mut blocks = up_to(0);
         blocks.resize(limit + 1, BigUint::ZERO);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum CampaignFormat {
     /// one line per measurement, after a header
     Csv,
     /// one document: the campaign and its measurements

@@ -42,12 +42,12 @@ pub(super) struct CharacterizationJson<'a> {
     /// Why nothing is decided by it, if so.
     excerpt: Option<Value>,
     #[serde(flatten)]
-    characterization: Measured<'a>,
+    characterization: MeasuredJson<'a>,
 }
 
 /// What was measured, and what follows.
 #[derive(Serialize)]
-struct Measured<'a> {
+struct MeasuredJson<'a> {
     version: u32,
     machine: &'a str,
     fingerprint: &'a Fingerprint,
@@ -126,7 +126,7 @@ impl<'a> CharacterizationJson<'a> {
 
 // Nothing is left out: each takes its type apart by all fields.
 
-impl<'a> From<&'a Characterization> for Measured<'a> {
+impl<'a> From<&'a Characterization> for MeasuredJson<'a> {
     fn from(characterization: &'a Characterization) -> Self {
         let Characterization {
             version,

@@ -13,7 +13,7 @@ use std::path::Path;
 const LARGEST_FILE: u64 = 128 << 20;
 
 /// A file, by what is in it.
-pub(super) enum Source {
+pub(super) enum LatencyFile {
     Mct(MctFile),
     /// The name of the file, and what it holds.
     Csv(String, LatencyMatrix),
@@ -21,7 +21,7 @@ pub(super) enum Source {
     Json(Box<LatencyJson>, LatencyMatrix),
 }
 
-impl Source {
+impl LatencyFile {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let what = || path.display().to_string();
         let mut text = String::new();
@@ -88,16 +88,16 @@ mod tests {
     #[test]
     fn a_document_is_read_back_as_it_was_written() {
         let csv = ",,,\n8.1,,,\n50.2,51.3,,\n49.8,50.1,8.3,\n";
-        let written = Source::parse("box".into(), csv).unwrap().document(None).0;
+        let written = LatencyFile::parse("box".into(), csv).unwrap().document(None).0;
         let json = serde_json::to_string(&written).unwrap();
-        let read = Source::parse("copy".into(), &json).unwrap().document(None).0;
+        let read = LatencyFile::parse("copy".into(), &json).unwrap().document(None).0;
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         assert_eq!(read.name, "box");
     }
 
     #[test]
     fn files_that_are_none_say_what_was_expected() {
-        let refuse = |text: &str| Source::parse("x".into(), text).map(|_| ()).unwrap_err();
+        let refuse = |text: &str| LatencyFile::parse("x".into(), text).map(|_| ()).unwrap_err();
         assert!(
             refuse("{}").contains("missing field `name`")
                 && refuse("{}").contains("pinwise latency --json")

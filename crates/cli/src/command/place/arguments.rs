@@ -51,7 +51,7 @@ pub(crate) struct Place {
         help_heading = "Search",
         hide_short_help = true
     )]
-    strategy: Strategy,
+    strategy: StrategyArgument,
     #[command(flatten, next_help_heading = "Search")]
     pub(super) search: SearchArguments,
     /// Use bayes or profile for the bound
@@ -66,7 +66,7 @@ pub(crate) struct Place {
         hide_short_help = true,
         help_heading = "Search"
     )]
-    bound_method: BoundMethod,
+    bound_method: BoundMethodArgument,
     /// Compute the bound after N random draws
     #[arg(
         long,
@@ -98,7 +98,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Strategy {
+enum StrategyArgument {
     /// exhaustive if it fits, else guided
     Auto,
     /// draws until the best nears the bound
@@ -114,7 +114,7 @@ enum Strategy {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum BoundMethod {
+enum BoundMethodArgument {
     Bayes,
     Profile,
 }
@@ -127,16 +127,16 @@ impl Place {
                 "--apply needs a running program: add --pid PID, --tree PID or --cgroup DIR".into(),
             ));
         }
-        if !matches!(self.strategy, Strategy::Blackbox) {
+        if !matches!(self.strategy, StrategyArgument::Blackbox) {
             self.blackbox.refuse()?;
         }
         let strategy = match self.strategy {
-            Strategy::Auto => StrategyName::Auto,
-            Strategy::Random => StrategyName::Random,
-            Strategy::Exhaustive => StrategyName::Exhaustive,
-            Strategy::Climb => StrategyName::Climb,
-            Strategy::Guided => StrategyName::Guided,
-            Strategy::Blackbox => StrategyName::Blackbox,
+            StrategyArgument::Auto => StrategyName::Auto,
+            StrategyArgument::Random => StrategyName::Random,
+            StrategyArgument::Exhaustive => StrategyName::Exhaustive,
+            StrategyArgument::Climb => StrategyName::Climb,
+            StrategyArgument::Guided => StrategyName::Guided,
+            StrategyArgument::Blackbox => StrategyName::Blackbox,
         };
         let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
         request.question = PlacementQuestion {
@@ -144,8 +144,8 @@ impl Place {
             start: self.first_look,
             step: self.look_every,
             method: match self.bound_method {
-                BoundMethod::Bayes => Method::Bayes,
-                BoundMethod::Profile => Method::Profile,
+                BoundMethodArgument::Bayes => Method::Bayes,
+                BoundMethodArgument::Profile => Method::Profile,
             },
             profile: self.blackbox.profile(),
             ..request.question

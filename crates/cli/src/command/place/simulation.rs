@@ -92,13 +92,13 @@ impl WindowArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_processor::Window;
+    use pinwise_processor::SimulatedWindow;
     use pinwise_processor::program::PacketProgram;
 
     #[test]
     fn the_help_states_the_defaults_of_the_simulator() {
         let command = WindowArguments::augment_args(clap::Command::new("place"));
-        let Window { cycles, starts } = Window::of(&[PacketProgram::Hash1L1]);
+        let SimulatedWindow { cycles, starts } = SimulatedWindow::of(&[PacketProgram::Hash1L1]);
         for (id, default) in [("cycles", cycles), ("starts", u64::from(starts))] {
             let argument =
                 command.get_arguments().find(|argument| argument.get_id() == id).unwrap();

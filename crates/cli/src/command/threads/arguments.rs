@@ -46,9 +46,9 @@ const MACHINE: &str = "Use a model, shape or file; see topo";
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Threads {
     #[command(subcommand)]
-    pub(super) action: Option<Action>,
+    pub(super) action: Option<ThreadsSubcommand>,
     #[command(flatten)]
-    pub(super) asked: Asked,
+    pub(super) asked: NumberArguments,
     #[command(flatten)]
     pub(super) edges: Edges,
 
@@ -64,7 +64,7 @@ pub(crate) struct Threads {
 
 /// The program, and how its number of threads is searched for.
 #[derive(Args, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct NumberArguments {
     /// The program, with {n} for its number. Its input is /dev/null
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
@@ -99,7 +99,7 @@ pub(crate) struct Asked {
         help_heading = "Search",
         hide_short_help = true
     )]
-    pub(super) method: Method,
+    pub(super) method: MethodArgument,
     /// Try at least N threads [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search", hide_short_help = true)]
     pub(super) min: Option<u32>,
@@ -250,7 +250,7 @@ pub(crate) struct RunFiles {
 
 /// What the command does besides a search.
 #[derive(Subcommand)]
-pub(super) enum Action {
+pub(super) enum ThreadsSubcommand {
     Calibrate(Calibrate),
 }
 
@@ -262,7 +262,7 @@ pub(crate) enum Least {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Method {
+pub(super) enum MethodArgument {
     /// fits scalability laws to few probes
     Survey,
     /// raises n by profiles, as published
@@ -271,7 +271,7 @@ pub(super) enum Method {
     Sweep,
 }
 
-impl Asked {
+impl NumberArguments {
     /// What is asked.
     pub(crate) fn threads_request(&self, edges: &Edges) -> anyhow::Result<ThreadsRequest> {
         let program = match self.machine.machine.as_str() {
@@ -382,12 +382,12 @@ impl Asked {
     }
 }
 
-impl From<Method> for ThreadsMethod {
-    fn from(method: Method) -> Self {
+impl From<MethodArgument> for ThreadsMethod {
+    fn from(method: MethodArgument) -> Self {
         match method {
-            Method::Survey => Self::Survey,
-            Method::Reinforcer => Self::Reinforcer,
-            Method::Sweep => Self::Sweep,
+            MethodArgument::Survey => Self::Survey,
+            MethodArgument::Reinforcer => Self::Reinforcer,
+            MethodArgument::Sweep => Self::Sweep,
         }
     }
 }

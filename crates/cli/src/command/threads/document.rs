@@ -237,7 +237,7 @@ impl MonitorRow {
 
 /// The document of a search without an answer: it failed, or was interrupted.
 #[derive(Serialize)]
-pub(crate) struct Remains {
+pub(crate) struct UnfinishedThreadsJson {
     pub(super) campaign: Option<CampaignId>,
     pub(super) program: String,
     pub(super) machine: String,
@@ -250,7 +250,7 @@ pub(crate) struct Remains {
     pub(super) error: String,
 }
 
-impl Remains {
+impl UnfinishedThreadsJson {
     /// Of a search that ended because of `error`.
     pub(super) fn new(
         outcome: &ThreadsOutcome,

@@ -1,6 +1,6 @@
 //! The answer of `pinwise threads` as text.
 
-use super::document::{ProbeRow, Remains, ThreadsJson};
+use super::document::{ProbeRow, ThreadsJson, UnfinishedThreadsJson};
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{RoleTime, Unit};
@@ -116,7 +116,7 @@ pub(crate) fn probed(document: &ThreadsJson, width: usize) -> String {
 }
 
 /// The probes of a search that has no answer.
-pub(super) fn remains(remains: &Remains, width: usize) -> String {
+pub(super) fn remains(remains: &UnfinishedThreadsJson, width: usize) -> String {
     let table = probes(&remains.probes, remains.unit.as_ref(), remains.method);
     format!("{}\n", output::fitted(table, width, &[]))
 }

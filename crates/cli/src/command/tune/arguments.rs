@@ -1,10 +1,10 @@
 //! The arguments about the number that `pinwise tune` takes.
 
-use crate::command::threads::{Asked, Least};
+use crate::command::threads::{Least, NumberArguments};
 use crate::output::Usage;
 use pinwise_programs::NumberSetter;
 
-impl Asked {
+impl NumberArguments {
     /// Decides what progress is so that it can be compared between placements: a metric, or whole
     /// runs.
     pub(super) fn for_placing(mut self) -> Result<Self, Usage> {

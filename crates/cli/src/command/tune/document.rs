@@ -14,7 +14,7 @@ use pinwise_present::{TuneVerdict, tagged, tagged_tune_notes, unmeasured};
 use serde_json::{Value, json};
 
 /// The document of a search that ended before the last comparison had a result.
-pub(super) struct Remains<'a> {
+pub(super) struct UnfinishedTuneJson<'a> {
     pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
     pub(super) surveyed: threads::ThreadsJson,
@@ -22,7 +22,7 @@ pub(super) struct Remains<'a> {
     pub(super) error: String,
 }
 
-impl<'a> Remains<'a> {
+impl<'a> UnfinishedTuneJson<'a> {
     /// `None` if the search for the number has not ended.
     pub(super) fn of(answer: &'a TuneAnswer, error: String) -> Option<Self> {
         Some(Self { answer, surveyed: surveyed(answer)?, error })
@@ -37,7 +37,7 @@ fn surveyed(answer: &TuneAnswer) -> Option<threads::ThreadsJson> {
     Some(document.estimated(outcome, found, answer.compared_numbers()))
 }
 
-impl Remains<'_> {
+impl UnfinishedTuneJson<'_> {
     /// The fields of a finished search that are known by then.
     pub(super) fn json(&self) -> Value {
         let surveyed = json!(self.surveyed);

@@ -1,6 +1,6 @@
 //! The answer of `pinwise tune` as text.
 
-use super::document::{Remains, TuneJson, unit};
+use super::document::{TuneJson, UnfinishedTuneJson, unit};
 use crate::command::threads;
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
@@ -60,7 +60,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
 }
 
 /// What is known of a search that has no answer.
-pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> String {
+pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width: usize) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign, files));
     notes(&mut sheet, remains.answer, false);

@@ -25,7 +25,7 @@ pub(super) struct Pipe {
     pub(super) due: u64,
     /// When the first strand that is not in the queue becomes ready.
     wakes: u64,
-    queue: Queue,
+    queue: StrandQueue,
     /// When other pipes may want what this one takes while it runs alone.
     clear: Clear,
 }
@@ -33,7 +33,7 @@ pub(super) struct Pipe {
 /// Up to [`MOST_STRANDS`] strands, counted from the first of the pipe: a byte each, the first
 /// lowest.
 #[derive(Clone, Copy, Debug, Default)]
-struct Queue {
+struct StrandQueue {
     slots: u64,
     length: u32,
     /// Bit *s*: strand *s* is in it.
@@ -52,7 +52,7 @@ impl Pipe {
             waiting: 0,
             due: 0,
             wakes: 0,
-            queue: Queue::default(),
+            queue: StrandQueue::default(),
             clear: [0; 2],
         }
     }
@@ -209,7 +209,7 @@ impl Pipe {
     }
 }
 
-impl Queue {
+impl StrandQueue {
     fn iter(self) -> impl Iterator<Item = usize> {
         (0..self.length).map(move |place| (self.slots >> (8 * place)) as usize & 0xff)
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_queue_is_a_list() {
         let mut random = Random::new(1);
-        let (mut queue, mut list) = (Queue::default(), Vec::new());
+        let (mut queue, mut list) = (StrandQueue::default(), Vec::new());
         for _ in 0..10_000 {
             let slot = random.below(MOST_STRANDS as u64) as usize;
             assert_eq!(queue.members >> slot & 1 == 1, list.contains(&slot));

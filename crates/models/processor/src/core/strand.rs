@@ -5,7 +5,7 @@ use crate::code::{Code, Cursor, Operation};
 
 /// What a thread has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct StrandCounters {
     /// Instructions fetched.
     pub instructions: u64,
     /// Units of work done ([`crate::program::ProgramStep::Done`]).
@@ -31,7 +31,7 @@ pub(crate) struct Strand {
     /// When its store buffer is free.
     pub(super) stored_at: u64,
     pub(super) cursor: Cursor,
-    pub(super) counters: Counters,
+    pub(super) counters: StrandCounters,
     /// The pipe it belongs to.
     pub(super) pipe: usize,
     /// The thread, as the job counts.
@@ -41,14 +41,14 @@ pub(crate) struct Strand {
 impl Strand {
     /// A thread that may fetch from cycle `start` on.
     pub(crate) fn new(thread: usize, cursor: Cursor, start: u64) -> Self {
-        let counters = Counters::default();
+        let counters = StrandCounters::default();
         Self { ready_at: start, fetched: 0, stored_at: 0, cursor, counters, pipe: 0, thread }
     }
 
     /// What its thread has done.
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> StrandCounters {
         let Cursor { work, worked_at, paired_at, .. } = self.cursor;
-        Counters {
+        StrandCounters {
             instructions: self.cursor.fetched(),
             work,
             worked_at,

@@ -5,7 +5,7 @@ use crate::processor::CachePolicy;
 /// Line numbers (address divided by line size) held by a set-associative cache. Line `n` belongs to
 /// set `n` modulo sets.
 #[derive(Clone, Debug)]
-pub(crate) struct Cache {
+pub(crate) struct CacheTags {
     /// The line in each way of each set, [`EMPTY`] if there is none.
     tags: Vec<u32>,
     /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root. It is set when the next victim is
@@ -23,7 +23,7 @@ pub(crate) struct Cache {
 /// ([`crate::Processor`] checks).
 const EMPTY: u32 = u32::MAX;
 
-impl Cache {
+impl CacheTags {
     /// An empty cache. `bytes`, `ways` and `line` are powers of two; banks share the lines by their
     /// lowest bits.
     pub(crate) fn new(bytes: usize, ways: u32, line: u32, banks: u32, policy: CachePolicy) -> Self {
@@ -52,7 +52,7 @@ impl Cache {
         self.tags.len()
     }
 
-    /// Whether `line` is there, and where: the index of its place among all [`Cache::lines`].
+    /// Whether `line` is there, and where: the index of its place among all [`CacheTags::lines`].
     /// Remembers the use.
     #[inline]
     pub(crate) fn access(&mut self, line: u32) -> Option<usize> {
@@ -167,12 +167,12 @@ mod tests {
     use super::*;
 
     /// Four ways, four sets of 16-byte lines.
-    fn small(policy: CachePolicy) -> Cache {
-        Cache::new(256, 4, 16, 1, policy)
+    fn small(policy: CachePolicy) -> CacheTags {
+        CacheTags::new(256, 4, 16, 1, policy)
     }
 
     /// Lines of set 0.
-    fn fill(cache: &mut Cache) {
+    fn fill(cache: &mut CacheTags) {
         for line in [0, 4, 8, 12] {
             assert_eq!(cache.insert(line).1, None);
         }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_rotor_is_shared_by_the_sets_of_a_bank() {
         // Four sets in two banks: sets 0 and 2 share a rotor.
-        let mut cache = Cache::new(256, 4, 16, 2, CachePolicy::NotRecentlyUsed);
+        let mut cache = CacheTags::new(256, 4, 16, 2, CachePolicy::NotRecentlyUsed);
         for set in [0, 1, 2] {
             for way in 0..4 {
                 cache.insert(set + 4 * way);

@@ -42,7 +42,7 @@
 mod layout;
 
 use super::{Address, ProgramSet, ProgramStep, Side, SimulatedProgram};
-use layout::Layout;
+use layout::MemoryLayout;
 use pinwise_measure::{Thread, Workload};
 
 /// A packet-processing program.
@@ -170,7 +170,7 @@ impl PacketProgram {
     /// of work: packets.
     pub fn job(programs: &[Self]) -> ProgramSet {
         let mut job = ProgramSet::default();
-        let mut layout = Layout::default();
+        let mut layout = MemoryLayout::default();
         for program in programs {
             let rings = [job.rings.len(), job.rings.len() + 1];
             job.rings.extend(rings.map(|_| layout.ring(DESCRIPTOR)));
@@ -190,14 +190,14 @@ impl PacketProgram {
     }
 
     /// The P thread.
-    fn processor(self, layout: &mut Layout, [from, to]: [usize; 2]) -> Vec<ProgramStep> {
+    fn processor(self, layout: &mut MemoryLayout, [from, to]: [usize; 2]) -> Vec<ProgramStep> {
         let variables = layout.variables();
         let common = repeat(25, 6, &block(&variables));
         [take(from), common, self.work(layout, &variables), put(to)].concat()
     }
 
     /// What P does with a packet besides what every P does.
-    fn work(self, layout: &mut Layout, variables: &Address) -> Vec<ProgramStep> {
+    fn work(self, layout: &mut MemoryLayout, variables: &Address) -> Vec<ProgramStep> {
         let block = block(variables);
         let instructions = |count: u32| repeat(count / BLOCK, 0, &block);
         let mut lookups = |times, bytes| {
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn the_derived_programs_have_the_instructions_that_were_counted() {
         let work = |pipeline: PacketProgram| {
-            let mut layout = Layout::default();
+            let mut layout = MemoryLayout::default();
             let variables = layout.variables();
             instructions(&pipeline.work(&mut layout, &variables))
         };

@@ -5,7 +5,7 @@ use crate::program::ProgramStep;
 use crate::{Chip, ProgramSet, SimulatedProgram};
 use pinwise_topology::{Assignment, CpuSet};
 
-fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
+fn testbed(instances: usize, window: SimulatedWindow) -> SimulatedTestbed {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let machine = processor.machine();
     SimulatedTestbed::new(processor, machine, vec![PacketProgram::Hash1L2; instances], window, 7)
@@ -16,7 +16,7 @@ fn apart() -> Setting {
     Setting::Pinned(Assignment::new(vec![0, 4, 8]))
 }
 
-const SHORT: Window = Window { cycles: 40_000, starts: 2 };
+const SHORT: SimulatedWindow = SimulatedWindow { cycles: 40_000, starts: 2 };
 
 #[test]
 fn ready_instances_count_by_what_they_do_alone() {
@@ -33,7 +33,7 @@ fn ready_instances_count_by_what_they_do_alone() {
     let ready = |alone: &[f64]| {
         let (processor, machine) = (processor.clone(), machine.clone());
         // No more starts than asked for, whatever the rates.
-        let window = Window { starts: MOST_STARTS, ..SHORT };
+        let window = SimulatedWindow { starts: MOST_STARTS, ..SHORT };
         SimulatedTestbed::of_ready(processor, machine, programs.clone(), alone.to_vec(), window, 7)
             .unwrap()
     };
@@ -84,8 +84,9 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
     let starts = measured.duration.as_secs_f64() / (40e3 / 1.2e9);
     assert!((starts - starts.round()).abs() < 1e-3 && (2.0..16.5).contains(&starts), "{starts}");
     assert!(measured.spread.is_some_and(|spread| spread < 0.2 * measured.performance));
-    let one =
-        testbed(1, Window { starts: 1, ..SHORT }).measure(&apart(), Effort::default()).unwrap();
+    let one = testbed(1, SimulatedWindow { starts: 1, ..SHORT })
+        .measure(&apart(), Effort::default())
+        .unwrap();
     assert_eq!((one.duration, one.spread), (Duration::from_nanos(33_333), None));
 }
 
@@ -104,7 +105,7 @@ fn the_time_of_the_last_pair_is_known() {
     .unwrap();
     let after = |chip: &mut Chip, cycles| {
         chip.run(cycles);
-        let Counters { work, worked_at, paired_at, .. } = chip.counters()[0];
+        let StrandCounters { work, worked_at, paired_at, .. } = chip.counters()[0];
         (work, worked_at, paired_at)
     };
     assert_eq!(
@@ -121,7 +122,7 @@ fn starts_are_added_until_their_mean_is_certain() {
     let count = |starts| {
         // Windows of a few packets differ by percents. More starts never make them certain, unless
         // the first agree by chance.
-        let mut testbed = testbed(1, Window { cycles: 5_000, starts });
+        let mut testbed = testbed(1, SimulatedWindow { cycles: 5_000, starts });
         let mut once =
             || testbed.measure(&apart(), Effort::default()).unwrap().duration.as_secs_f64();
         (0..6).map(|_| (once() / (5e3 / 1.2e9)).round() as u32).max().unwrap()

@@ -4,7 +4,7 @@ use crate::program::PacketProgram;
 
 /// How long and how often a measurement simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct SimulatedWindow {
     /// Cycles in which packets are counted, at least 1; a quarter as many pass before.
     pub cycles: u64,
     /// The least number of different starts, 1 or more. If they differ, two and more become up
@@ -12,7 +12,7 @@ pub struct Window {
     pub starts: u32,
 }
 
-impl Window {
+impl SimulatedWindow {
     /// The window for one instance each of `programs`: measurements agree within 0.5 %
     /// (docs/lab/simulator.md has the figures). That takes three times 100,000 cycles. The packets
     /// of [`PacketProgram::AhoCorasick`] are long and differ more. It takes three times 600,000

@@ -9,7 +9,7 @@
 //! the front of its queue, a thread whose slice ended to the back. An idle context takes the most
 //! important thread that has waited 100 µs elsewhere, from its own package first.
 
-use super::{Burst, Kernel, Nanos, Owner, Phase, State, ThreadId, Timer, Wait, timesharing};
+use super::{Burst, Kernel, Nanos, Owner, Phase, State, ThreadIndex, Timer, Wait, timesharing};
 use std::cmp::Reverse;
 
 /// From this priority on run queues may differ by [`SLACK`].
@@ -18,7 +18,7 @@ const SLACK: usize = 2;
 
 impl Kernel<'_> {
     /// Makes a sleeping or new thread ready.
-    pub(super) fn wake(&mut self, id: ThreadId) {
+    pub(super) fn wake(&mut self, id: ThreadIndex) {
         let now = self.now;
         let thread = &mut self.threads[id];
         thread.charge_waiting(now);
@@ -35,7 +35,7 @@ impl Kernel<'_> {
     }
 
     /// Queues `id`, which is on no queue and no context, at the back of its priority.
-    fn enqueue(&mut self, id: ThreadId, context: usize) {
+    fn enqueue(&mut self, id: ThreadIndex, context: usize) {
         let now = self.now;
         let thread = &mut self.threads[id];
         let priority = thread.priority;
@@ -53,7 +53,7 @@ impl Kernel<'_> {
     }
 
     /// Where a thread that becomes ready is queued.
-    fn choose(&self, id: ThreadId) -> usize {
+    fn choose(&self, id: ThreadIndex) -> usize {
         let thread = &self.threads[id];
         let warm = thread.last.filter(|_| self.now - thread.last_ran <= self.platform.costs.warmth);
         let chosen = warm.unwrap_or_else(|| self.least_important(id));
@@ -66,7 +66,7 @@ impl Kernel<'_> {
     /// The context on which `id` would run at once, at home if possible. It runs the least
     /// important thread, or none. If there is none, the best at home. Among equals, the context
     /// that `id` ran on last, then the first from its own place on.
-    fn least_important(&self, id: ThreadId) -> usize {
+    fn least_important(&self, id: ThreadIndex) -> usize {
         let thread = &self.threads[id];
         let packages = self.platform.packages();
         let mut at_home = None;
@@ -126,7 +126,7 @@ impl Kernel<'_> {
     }
 
     /// Takes the running thread off `context`; its account and its slice are up to date after this.
-    pub(super) fn take_off(&mut self, context: usize) -> Option<ThreadId> {
+    pub(super) fn take_off(&mut self, context: usize) -> Option<ThreadIndex> {
         self.settle(context);
         let place = &mut self.contexts[context];
         let id = place.running.take()?;
@@ -138,7 +138,7 @@ impl Kernel<'_> {
     }
 
     /// The burst of a thread of another program begins or ends.
-    pub(super) fn turn(&mut self, id: ThreadId) {
+    pub(super) fn turn(&mut self, id: ThreadIndex) {
         let (now, place) = (self.now, id + self.others.len() - self.threads.len());
         let clock = &mut self.others[place];
         if clock.until <= self.began + now {
@@ -225,7 +225,7 @@ impl Kernel<'_> {
         }
     }
 
-    fn wait_here(&mut self, id: ThreadId, context: usize, front: bool) {
+    fn wait_here(&mut self, id: ThreadIndex, context: usize, front: bool) {
         let thread = &mut self.threads[id];
         (thread.state, thread.queued) = (State::Queued, self.now);
         let priority = thread.priority;
@@ -248,7 +248,7 @@ impl Kernel<'_> {
 
     /// A thread off its context cannot see that a mutex is released. It tries again when it is
     /// back.
-    fn give_up_spinning(&mut self, id: ThreadId) {
+    fn give_up_spinning(&mut self, id: ThreadIndex) {
         if let Phase::Spin(mutex) = self.threads[id].phase {
             self.mutexes[mutex].stop_spinning(id);
             self.threads[id].phase = Phase::Retry(mutex);
@@ -258,10 +258,10 @@ impl Kernel<'_> {
 
     /// A thread for an idle context from the queue of another, if one has waited long enough there.
     /// Otherwise, if some wait, another look is due when the first of them has waited long enough.
-    fn steal(&mut self, context: usize) -> Option<ThreadId> {
+    fn steal(&mut self, context: usize) -> Option<ThreadIndex> {
         let nosteal = self.platform.costs.nosteal;
         let home = self.platform.package(context);
-        let mut best: Option<(bool, u8, Reverse<Nanos>, ThreadId, usize)> = None;
+        let mut best: Option<(bool, u8, Reverse<Nanos>, ThreadIndex, usize)> = None;
         let mut soonest = Nanos::NEVER;
         for (other, place) in
             self.contexts.iter().enumerate().filter(|&(other, _)| other != context)

@@ -1,10 +1,10 @@
 //! What a running thread does next, step by step of its script.
 
-use super::{Action, Burst, Kernel, Nanos, Phase, State, ThreadId, Timer, Wait};
+use super::{Action, Burst, Kernel, Nanos, Phase, State, ThreadIndex, Timer, Wait};
 use crate::synchronization::{Heir, Taken};
 
 /// What a thread does after a phase.
-enum Next {
+enum AfterStep {
     /// Goes on at once.
     On,
     /// Computes the burst that was set.
@@ -22,10 +22,10 @@ impl Kernel<'_> {
         let Some(id) = self.contexts[context].running else { return };
         loop {
             match self.phase(id) {
-                Next::On => {}
-                Next::Burst => return self.foresee(context),
-                Next::Wait(why) => return self.block(context, why),
-                Next::End => {
+                AfterStep::On => {}
+                AfterStep::Burst => return self.foresee(context),
+                AfterStep::Wait(why) => return self.block(context, why),
+                AfterStep::End => {
                     self.take_off(context);
                     self.threads[id].state = State::Done;
                     self.live -= 1;
@@ -35,7 +35,7 @@ impl Kernel<'_> {
         }
     }
 
-    fn phase(&mut self, id: ThreadId) -> Next {
+    fn phase(&mut self, id: ThreadIndex) -> AfterStep {
         match self.threads[id].phase {
             Phase::Begin => self.begin(id),
             Phase::Reach(mutex) => self.reach(id, mutex),
@@ -63,28 +63,28 @@ impl Kernel<'_> {
         }
     }
 
-    fn wait_as(&mut self, id: ThreadId, phase: Phase) -> Next {
+    fn wait_as(&mut self, id: ThreadIndex, phase: Phase) -> AfterStep {
         let thread = &mut self.threads[id];
         thread.phase = phase;
         thread.set_burst(Burst::User, 0.0);
-        Next::Wait(Wait::Lock)
+        AfterStep::Wait(Wait::Lock)
     }
 
     /// Asleep until the barrier opens. The thread that opens it only has to wake this one.
-    fn wait_at_barrier(&mut self, id: ThreadId) -> Next {
+    fn wait_at_barrier(&mut self, id: ThreadIndex) -> AfterStep {
         let thread = &mut self.threads[id];
         let join = matches!(thread.body.script[thread.step], Action::Barrier { join: true, .. });
         thread.step += 1;
         self.wait_as(id, Phase::Begin);
-        Next::Wait(if join { Wait::Join } else { Wait::Lock })
+        AfterStep::Wait(if join { Wait::Join } else { Wait::Lock })
     }
 
     /// Begins the step the thread stands at.
-    fn begin(&mut self, id: ThreadId) -> Next {
+    fn begin(&mut self, id: ThreadIndex) -> AfterStep {
         let lock = self.platform.costs.lock.0 as f64;
         let thread = &mut self.threads[id];
         if thread.leaving {
-            return Next::End;
+            return AfterStep::End;
         }
         if thread.step == thread.body.script.len() {
             thread.rounds -= 1;
@@ -99,17 +99,17 @@ impl Kernel<'_> {
                 thread.step += 1;
                 let work = span.draw(&mut self.random);
                 thread.set_burst(Burst::Work, work);
-                return Next::Burst;
+                return AfterStep::Burst;
             }
             Action::Sleep { span, chance } => {
                 thread.step += 1;
                 if chance < 1.0 && self.random.unit() >= chance {
-                    return Next::On;
+                    return AfterStep::On;
                 }
                 thread.set_burst(Burst::User, 0.0);
                 let until = self.now + Nanos(span.draw(&mut self.random) as u64);
                 self.timer(until, Timer::Wake(id));
-                return Next::Wait(Wait::Sleep);
+                return AfterStep::Wait(Wait::Sleep);
             }
             Action::Unlock => {
                 thread.step += 1;
@@ -124,29 +124,29 @@ impl Kernel<'_> {
             Action::Push(queue) => thread.phase = Phase::Put(queue),
         }
         self.threads[id].set_burst(Burst::User, lock);
-        Next::Burst
+        AfterStep::Burst
     }
 
-    fn reach(&mut self, id: ThreadId, mutex: usize) -> Next {
+    fn reach(&mut self, id: ThreadIndex, mutex: usize) -> AfterStep {
         if self.mutexes[mutex].try_lock(id) {
             return self.hold(id, mutex);
         }
         self.mutexes[mutex].spin(id);
         self.threads[id].phase = Phase::Spin(mutex);
         self.threads[id].set_burst(Burst::Spin, self.platform.costs.spin.0 as f64);
-        Next::Burst
+        AfterStep::Burst
     }
 
-    fn hold(&mut self, id: ThreadId, mutex: usize) -> Next {
+    fn hold(&mut self, id: ThreadIndex, mutex: usize) -> AfterStep {
         let thread = &mut self.threads[id];
         thread.held = Some(mutex);
         thread.step += 1;
         thread.phase = Phase::Begin;
-        Next::On
+        AfterStep::On
     }
 
-    fn unlock(&mut self, id: ThreadId) -> Next {
-        let Some(mutex) = self.threads[id].held.take() else { return Next::On };
+    fn unlock(&mut self, id: ThreadIndex) -> AfterStep {
+        let Some(mutex) = self.threads[id].held.take() else { return AfterStep::On };
         match self.mutexes[mutex].unlock() {
             Heir::Nobody => {}
             Heir::Spinner(spinner, others) => {
@@ -158,11 +158,11 @@ impl Kernel<'_> {
                 return self.wake_all(id);
             }
         }
-        Next::On
+        AfterStep::On
     }
 
     /// A spinning thread sees what it waited for, after the cache line has come past `contenders`.
-    fn release(&mut self, id: ThreadId, contenders: usize) {
+    fn release(&mut self, id: ThreadIndex, contenders: usize) {
         let state = self.threads[id].state;
         if let State::Running(context) = state {
             self.settle(context);
@@ -174,7 +174,7 @@ impl Kernel<'_> {
         }
     }
 
-    fn arrive(&mut self, id: ThreadId, barrier: usize) -> Next {
+    fn arrive(&mut self, id: ThreadIndex, barrier: usize) -> AfterStep {
         if self.barriers[barrier].arrive() {
             self.threads[id].step += 1;
             for spinner in std::mem::take(&mut self.barriers[barrier].spinners) {
@@ -193,10 +193,10 @@ impl Kernel<'_> {
         self.barriers[barrier].spinners.push(id);
         self.threads[id].phase = Phase::SpinAt(barrier);
         self.threads[id].set_burst(Burst::Spin, spin.0 as f64);
-        Next::Burst
+        AfterStep::Burst
     }
 
-    fn take(&mut self, id: ThreadId, queue: usize) -> Next {
+    fn take(&mut self, id: ThreadIndex, queue: usize) -> AfterStep {
         match self.queues[queue].take() {
             Taken::Item => {
                 let producer = self.queues[queue].not_full.notify_one();
@@ -210,7 +210,7 @@ impl Kernel<'_> {
         }
     }
 
-    fn put(&mut self, id: ThreadId, queue: usize) -> Next {
+    fn put(&mut self, id: ThreadIndex, queue: usize) -> AfterStep {
         if self.queues[queue].put() {
             let consumer = self.queues[queue].not_empty.notify_one();
             return self.pass(id, consumer);
@@ -220,7 +220,7 @@ impl Kernel<'_> {
     }
 
     /// The step at a queue is done; `other` can go on now.
-    fn pass(&mut self, id: ThreadId, other: Option<ThreadId>) -> Next {
+    fn pass(&mut self, id: ThreadIndex, other: Option<ThreadIndex>) -> AfterStep {
         let thread = &mut self.threads[id];
         thread.step += 1;
         thread.to_wake.extend(other);
@@ -228,7 +228,7 @@ impl Kernel<'_> {
     }
 
     /// The thread has done its rounds. Threads that wait for its items are notified.
-    fn leave(&mut self, id: ThreadId) -> Next {
+    fn leave(&mut self, id: ThreadIndex) -> AfterStep {
         self.threads[id].leaving = true;
         if let Some(queue) = self.threads[id].body.output
             && self.queues[queue].leave()
@@ -239,18 +239,18 @@ impl Kernel<'_> {
     }
 
     /// Begins to wake the threads of its list. Each wake-up costs it time.
-    fn wake_all(&mut self, id: ThreadId) -> Next {
+    fn wake_all(&mut self, id: ThreadIndex) -> AfterStep {
         let thread = &mut self.threads[id];
         if thread.to_wake.is_empty() {
             thread.phase = Phase::Begin;
-            return Next::On;
+            return AfterStep::On;
         }
         thread.phase = Phase::Wake;
         thread.set_burst(Burst::System, self.platform.costs.wake.0 as f64);
-        Next::Burst
+        AfterStep::Burst
     }
 
-    fn wake_next(&mut self, id: ThreadId) -> Next {
+    fn wake_next(&mut self, id: ThreadIndex) -> AfterStep {
         if let Some(sleeper) = self.threads[id].to_wake.pop_front() {
             self.wake(sleeper);
         }

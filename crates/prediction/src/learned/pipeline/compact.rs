@@ -53,7 +53,7 @@ pub(super) struct Workspace {
 }
 
 /// A walk from assignment to assignment.
-pub(super) struct Steps<'a> {
+pub(super) struct CompactWalk<'a> {
     compact: &'a Compact,
     now: Workspace,
     /// The last step, and where it changed what: what was there before.
@@ -206,7 +206,7 @@ impl LevelWeights {
     }
 }
 
-impl<'a> Steps<'a> {
+impl<'a> CompactWalk<'a> {
     /// From an assignment.
     pub(super) fn new(compact: &'a Compact, leaves: &[u32]) -> Self {
         let mut now = Workspace::default();
@@ -228,7 +228,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-impl PredictedWalk for Steps<'_> {
+impl PredictedWalk for CompactWalk<'_> {
     fn step(&mut self, leaves: &[u32], change: Change) -> f64 {
         let (compact, kinds) = (self.compact, self.compact.kinds);
         let Change { thread, other, from, to } = change;

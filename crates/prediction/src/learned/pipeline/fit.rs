@@ -15,7 +15,7 @@
 //! its place. Then the only row that has some rare co-runners (h = 0.99) decides alone what all
 //! others are worth.
 
-use super::{Compact, FittedPipeline, PipelinePredictor, SHARPNESS, Workspace};
+use super::{Compact, FitWorkspace, FittedPipeline, PipelinePredictor, SHARPNESS};
 use crate::learned::ridge::{Cholesky, dot, solve};
 
 /// Standard deviations of the prior. They are of a base, a weight or a partner's worth, a
@@ -43,7 +43,7 @@ struct WeighedMeasurement<'a> {
 }
 
 /// Where a fit came to.
-struct Fit {
+struct CurveFit {
     parameters: Vec<f64>,
     /// Root mean square of the residuals, degrees of freedom taken into account.
     error: f64,
@@ -102,13 +102,13 @@ impl PipelinePredictor {
 
     /// For assignments with co-runners on the domains of `shared` levels. `free` parameters are
     /// fitted and the other pairs are 0.
-    fn workspace(&self, shared: &[bool], free: &[usize]) -> Workspace {
+    fn workspace(&self, shared: &[bool], free: &[usize]) -> FitWorkspace {
         let without_pairs =
             !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
-        Workspace {
+        FitWorkspace {
             idle: shared.iter().map(|shared| !shared).collect(),
             without_pairs,
-            ..Workspace::default()
+            ..FitWorkspace::default()
         }
     }
 
@@ -179,14 +179,14 @@ impl PipelinePredictor {
         prior: &[f64],
         begin: &[f64],
         free: &[usize],
-    ) -> Fit {
+    ) -> CurveFit {
         let (n, p) = (rows.len(), self.parameters);
         let mut at = begin.to_vec();
         let mut work = self.workspace(shared, free);
         let mut damping = 1e-2;
         let mut error = 0.05f64;
-        let residuals = |at: &[f64], work: &mut Workspace| -> f64 {
-            let residual = |row: &WeighedMeasurement, work: &mut Workspace| {
+        let residuals = |at: &[f64], work: &mut FitWorkspace| -> f64 {
+            let residual = |row: &WeighedMeasurement, work: &mut FitWorkspace| {
                 row.value - self.log_performance(row.leaves, at, work, &mut [])
             };
             rows.iter().map(|row| row.weight * residual(row, work).powi(2)).sum()
@@ -245,7 +245,7 @@ impl PipelinePredictor {
             }
         }
         let minimized = squares + error * error * penalty(&at);
-        Fit { parameters: at, error, minimized }
+        CurveFit { parameters: at, error, minimized }
     }
 
     /// The generalized cross-validation error of a fit, weighted as it was; `None` if it is no
@@ -254,7 +254,7 @@ impl PipelinePredictor {
         &self,
         rows: &[WeighedMeasurement],
         shared: &[bool],
-        fit: &Fit,
+        fit: &CurveFit,
         free: &[usize],
     ) -> Option<f64> {
         let mut work = self.workspace(shared, free);

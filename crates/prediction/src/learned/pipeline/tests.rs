@@ -16,7 +16,7 @@ fn derivatives_are_those_of_small_differences() {
     let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
     let mut random = Random::new(2);
     let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
-    let mut work = Workspace::default();
+    let mut work = FitWorkspace::default();
     for _ in 0..20 {
         let drawn = space.sample(&mut random);
         let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
@@ -55,8 +55,12 @@ fn the_compact_formula_is_the_formula() {
         for _ in 0..50 {
             let drawn = space.sample(&mut random);
             let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
-            let plain =
-                pipeline.log_performance(drawn.leaves(), &at, &mut Workspace::default(), &mut []);
+            let plain = pipeline.log_performance(
+                drawn.leaves(),
+                &at,
+                &mut FitWorkspace::default(),
+                &mut [],
+            );
             let mut work = compact::Workspace::default();
             let compact = Compact::new(&pipeline, &at).log_performance(drawn.leaves(), &mut work);
             assert!((plain - compact).abs() < 1e-12 * plain.abs().max(1.0), "{plain} {compact}");

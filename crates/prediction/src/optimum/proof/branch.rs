@@ -38,7 +38,7 @@ pub(crate) struct Branch<'a> {
 }
 
 /// What came of it.
-pub(crate) struct Findings<'a, 'b> {
+pub(crate) struct BranchFindings<'a, 'b> {
     pub(crate) top: &'a mut TopN,
     pub(crate) moving: &'a mut Incremental<'b>,
     /// What is not above this is not looked for.
@@ -76,7 +76,7 @@ struct Joining {
     instances: Vec<(usize, Vec<usize>)>,
 }
 
-impl Findings<'_, '_> {
+impl BranchFindings<'_, '_> {
     /// What has to be exceeded to matter.
     fn bar(&self) -> f64 {
         self.floor.max(self.top.threshold()) * (1.0 + ROUNDING)
@@ -103,7 +103,7 @@ impl Branch<'_> {
         left: &[u8],
         worth: f64,
         given: &mut Vec<usize>,
-        findings: &mut Findings<'_, '_>,
+        findings: &mut BranchFindings<'_, '_>,
     ) {
         let candidates = self.builds.get(domain).map_or(&[][..], |build| &self.candidates[*build]);
         findings.count(candidates.len() - from);
@@ -148,7 +148,7 @@ impl Branch<'_> {
         }
     }
 
-    fn join_all(&self, holdings: &[usize], worth: f64, findings: &mut Findings<'_, '_>) {
+    fn join_all(&self, holdings: &[usize], worth: f64, findings: &mut BranchFindings<'_, '_>) {
         let mut given = Vec::new();
         for (domain, &holding) in holdings.iter().enumerate() {
             for (part, InstanceThreads { fragment, share, .. }) in
@@ -172,7 +172,7 @@ impl Branch<'_> {
 
     /// Joins the first part that is left with others, in every way. `worth` is what all instances
     /// can do at most.
-    fn join(&self, joining: &mut Joining, worth: f64, findings: &mut Findings<'_, '_>) {
+    fn join(&self, joining: &mut Joining, worth: f64, findings: &mut BranchFindings<'_, '_>) {
         findings.count(joining.given.len());
         if findings.ended {
             return;
@@ -199,7 +199,7 @@ impl Branch<'_> {
         wanted: &[usize],
         chosen: &mut Vec<usize>,
         worth: f64,
-        findings: &mut Findings<'_, '_>,
+        findings: &mut BranchFindings<'_, '_>,
     ) {
         let Some((fragment, later)) = wanted.split_first() else {
             let Cut { application, base, .. } = self.fragments.cuts[cut];
@@ -252,7 +252,7 @@ impl Branch<'_> {
     }
 
     /// Enters a whole assignment.
-    fn enter(&self, joining: &Joining, worth: f64, findings: &mut Findings<'_, '_>) {
+    fn enter(&self, joining: &Joining, worth: f64, findings: &mut BranchFindings<'_, '_>) {
         let (thread_kinds, local) = (self.blackbox.thread_kinds(), self.blackbox.local());
         let mut leaves = vec![0; thread_kinds.threads()];
         let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); thread_kinds.applications()];

@@ -1,7 +1,7 @@
 //! Watches a run: one window with its progress, or from start to end.
 
 use super::transient::{AfterChange, after_change};
-use super::{Change, ProgramRun, threads_of};
+use super::{NumberChange, ProgramRun, threads_of};
 use crate::prober::observation::Observation;
 use crate::prober::observation_halves::join;
 use crate::prober::{ProbeError, ProgressSource};
@@ -36,7 +36,7 @@ impl ProgramRun {
     pub(in crate::prober) fn window(
         &mut self,
         window: Duration,
-        change: Option<Change>,
+        change: Option<NumberChange>,
         source: &ProgressSource,
         layer_choice: &mut LayerChoice,
     ) -> Result<Observation, ProbeError> {
@@ -92,7 +92,7 @@ impl ProgramRun {
     fn metered(
         &mut self,
         window: Duration,
-        change: Option<Change>,
+        change: Option<NumberChange>,
         (spec, options): (&MetricSpec, &MetricOptions),
         layer_choice: &mut LayerChoice,
     ) -> Result<Observation, ProbeError> {

@@ -24,12 +24,12 @@ const INSTANCE_GAP: u64 = 5 * 64;
 
 /// Hands out memory.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct MemoryLayout {
     next: u64,
     resident: Vec<Region>,
 }
 
-impl Layout {
+impl MemoryLayout {
     /// A ring with slots of that size.
     pub(super) fn ring(&mut self, slot_bytes: u32) -> PacketRing {
         let ring = PacketRing { base: self.next, slots: SLOTS, slot_bytes };
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn nothing_overlaps() {
-        let mut layout = Layout::default();
+        let mut layout = MemoryLayout::default();
         for _ in 0..3 {
             layout.ring(32);
             layout.variables();
