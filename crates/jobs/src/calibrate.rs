@@ -10,7 +10,7 @@ use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Events, note};
 use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
-use crate::stored;
+use crate::stored_campaign;
 use crate::threads::{platform, probed, seen};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Step, Store, Strategy,
@@ -133,7 +133,7 @@ impl Job for CalibrationRequest {
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
-        let request: Self = stored::question(info)?;
+        let request: Self = stored_campaign::question(info)?;
         if let CalibrationExamples::Commands(_) = request.examples {
             check_machine(info, &pinwise_linux::this_machine()?)?;
         }
@@ -164,9 +164,9 @@ impl Job for CalibrationRequest {
         _: &Caller,
         store: &Store,
     ) -> Result<CalibrationAnswer, JobError> {
-        let request: Self = stored::question(info)?;
+        let request: Self = stored_campaign::question(info)?;
         let curve = |example: Example| {
-            let records = match stored::part(store, &Parent::new(info.id, &example))? {
+            let records = match stored_campaign::part(store, &Parent::new(info.id, &example))? {
                 Some(part) => store.records(part.id)?,
                 None => Vec::new(),
             };
@@ -179,7 +179,7 @@ impl Job for CalibrationRequest {
             contexts: request.contexts(&info.new.machine),
             request,
             examples,
-            thresholds: stored::conclusion(info)?,
+            thresholds: stored_campaign::conclusion(info)?,
         })
     }
 
@@ -278,7 +278,7 @@ impl CalibrationRequest {
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<ProfilesByNumber, JobError> {
-        let part = stored::part_for(store, info, &example, |new| {
+        let part = stored_campaign::part_for(store, info, &example, |new| {
             let workload = Workload { name: self.program(example).into(), threads: Vec::new() };
             Ok(NewCampaign { kind: Kind::Example, workload, ..new })
         })?;
@@ -383,7 +383,7 @@ mod tests {
     use crate::error::Interruption;
     use crate::events::{Event, Silent, stopping_at};
     use crate::job::{resume_job, run};
-    use crate::stored::empty_store;
+    use crate::stored_campaign::empty_store;
 
     fn request() -> CalibrationRequest {
         let machine = Box::new(Machine::from_shape("2x4").unwrap());

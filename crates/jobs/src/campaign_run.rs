@@ -290,7 +290,7 @@ mod tests {
     use crate::place::PlaceRequest;
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
-    use crate::stored::empty_store;
+    use crate::stored_campaign::empty_store;
     use pinwise_campaign::Purpose;
     use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Unit, Workload};
     use pinwise_topology::Machine;

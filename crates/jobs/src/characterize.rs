@@ -8,7 +8,7 @@ use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::simulation::SimulatedProcessor;
-use crate::stored;
+use crate::stored_campaign;
 use benchmarks::{Benchmarks, PlanRuns};
 use caches::look_at_caches;
 use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Parent, Record, Store};
@@ -141,7 +141,7 @@ impl Job for CharacterizeRequest {
         caller: &Caller,
         _: &Store,
     ) -> Result<PreparedCharacterization, JobError> {
-        let request: Self = stored::question(info)?;
+        let request: Self = stored_campaign::question(info)?;
         let bench = open(&request, caller)?;
         if Fingerprint::of(bench.bench().machine()).topology
             != Fingerprint::of(&info.new.machine).topology
@@ -217,7 +217,7 @@ impl Job for CharacterizeRequest {
         _: &Caller,
         store: &Store,
     ) -> Result<CharacterizeAnswer, JobError> {
-        let (characterization, excerpt) = match stored::conclusion(info)? {
+        let (characterization, excerpt) = match stored_campaign::conclusion(info)? {
             Some(Conclusion { characterization, excerpt }) => (Some(characterization), excerpt),
             None => (None, None),
         };
@@ -252,7 +252,7 @@ impl Job for CharacterizeRequest {
         caller: &Caller,
         store: &mut Store,
     ) -> Result<CharacterizeAnswer, JobError> {
-        if let Some(Conclusion { characterization, excerpt }) = stored::conclusion(info)?
+        if let Some(Conclusion { characterization, excerpt }) = stored_campaign::conclusion(info)?
             && StoredCharacterization::latest(store, &characterization.fingerprint)?.is_none()
         {
             StoredCharacterization::keep(store, characterization, excerpt)?;
@@ -291,14 +291,14 @@ fn bench_of(
     info: &CampaignInfo,
     store: &Store,
 ) -> Result<(CharacterizeRequest, Box<dyn Bench>), JobError> {
-    let request: CharacterizeRequest = stored::question(info)?;
+    let request: CharacterizeRequest = stored_campaign::question(info)?;
     let bench: Box<dyn Bench> = match &request.model {
         Some(model) => Box::new(ModelBench::new(model.processor()?, Interrupt::default())),
         None => {
             let mut host = HostBench::new(info.new.machine.clone(), Interrupt::default())?;
             let look = Parent::new(info.id, &CharacterizePart::Caches);
-            if let Some(part) = stored::part(store, &look)?
-                && let Some(found) = stored::conclusion(&part)?
+            if let Some(part) = stored_campaign::part(store, &look)?
+                && let Some(found) = stored_campaign::conclusion(&part)?
             {
                 host.know_caches(found);
             }
@@ -329,7 +329,7 @@ fn no_workload() -> Workload {
 /// The time that `records` took, with the look at the caches.
 fn time(store: &Store, info: &CampaignInfo, records: &[Record]) -> Result<Duration, JobError> {
     let parent = Parent::new(info.id, &CharacterizePart::Caches);
-    let looked = match stored::part(store, &parent)? {
+    let looked = match stored_campaign::part(store, &parent)? {
         Some(part) => store.records(part.id)?,
         None => Vec::new(),
     };
@@ -408,7 +408,7 @@ mod tests {
     use crate::error::Remedy;
     use crate::events::Silent;
     use crate::job::{resume_job, run};
-    use crate::stored::empty_store as store;
+    use crate::stored_campaign::empty_store as store;
     use pinwise_campaign::Strategy as _;
     use pinwise_campaign::{CampaignState, Step, TRIES};
     use pinwise_measure::{Fame, MeasureError, Retry};

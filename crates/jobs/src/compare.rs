@@ -14,7 +14,7 @@ use crate::placement_request::PlacementRequest;
 use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, too_few};
 use crate::profiling_cost::{announce_profiling, decide_core_local};
 use crate::resume_check::reopen;
-use crate::stored;
+use crate::stored_campaign;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
@@ -194,7 +194,7 @@ impl Job for CompareRequest {
         caller: &Caller,
         store: &Store,
     ) -> Result<PreparedComparison, JobError> {
-        let compared: CompareQuestion = stored::question(info)?;
+        let compared: CompareQuestion = stored_campaign::question(info)?;
         let mut testbed = reopen(info, &compared.request, caller, store)?;
         recall_searches(&mut *testbed, info, store)?;
         Ok(PreparedComparison { compared, testbed, notes: Vec::new() })
@@ -247,7 +247,7 @@ impl Job for CompareRequest {
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<CompareAnswer, JobError> {
-        let compared = joined(stored::question(info)?, store, info)?;
+        let compared = joined(stored_campaign::question(info)?, store, info)?;
         let records = store.records(info.id)?;
         let comparison = Comparison::new(&compared.ways, &info.new.unit, &records);
         let notes = notes(store, info, &compared)?;
@@ -431,7 +431,7 @@ fn searched(
     events: &mut dyn Events,
 ) -> Result<SearchedPlacement, JobError> {
     let parent = Parent::new(info.id, &way.strategy);
-    let part = match stored::part(store, &parent)? {
+    let part = match stored_campaign::part(store, &parent)? {
         Some(part) => part,
         None => {
             let id = store.create(&NewCampaign {
@@ -601,7 +601,7 @@ mod tests {
 
     #[test]
     fn a_comparison_that_goes_on_recalls_the_unpinned_windows_of_its_searches() {
-        let (_folder, mut store) = stored::empty_store();
+        let (_folder, mut store) = stored_campaign::empty_store();
         let caller = Caller::default();
         let request =
             simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
@@ -618,7 +618,7 @@ mod tests {
 
     #[test]
     fn a_metric_that_was_a_total_is_asked_again_as_one() {
-        let (_folder, mut store) = stored::empty_store();
+        let (_folder, mut store) = stored_campaign::empty_store();
         let caller = Caller::default();
         let request =
             simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
@@ -644,7 +644,7 @@ mod tests {
 
     #[test]
     fn a_budget_without_room_for_the_fewest_rounds_is_refused_with_the_one_that_is_needed() {
-        let (_folder, store) = stored::empty_store();
+        let (_folder, store) = stored_campaign::empty_store();
         let request =
             simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
         let asked = CompareRequest { request, usual_budget: false, draws: 10, rounds: 20 };

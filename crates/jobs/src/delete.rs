@@ -113,13 +113,13 @@ mod tests {
     use crate::job::{Caller, Job};
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
-    use crate::{PlaceRequest, Silent, stored};
+    use crate::{PlaceRequest, Silent, stored_campaign};
     use pinwise_campaign::{NewCampaign, Parent};
     use pinwise_placement::Budget;
 
     #[test]
     fn nothing_is_deleted_that_an_answer_rests_on_or_that_runs() {
-        let (folder, mut store) = stored::empty_store();
+        let (folder, mut store) = stored_campaign::empty_store();
         let model = SimulatedProcessor::built_in("ultrasparc-t2");
         let asked = PlaceRequest::from(simulated(model, Budget::Measurements(60)));
         let (new, _) = asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();

@@ -140,7 +140,7 @@ mod tests {
     use crate::placement_request::{PlacementRequest, simulated};
     use crate::simulation::SimulatedProcessor;
     use crate::simulation::SimulationRequest;
-    use crate::stored::empty_store as store;
+    use crate::stored_campaign::empty_store as store;
     use crate::subject::Subject;
     use crate::threads::{HostProgram, ThreadsProgram, ThreadsQuestion};
     use pinwise_campaign::{CampaignState, NewCampaign, StoreError};

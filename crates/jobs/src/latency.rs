@@ -5,7 +5,7 @@ use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
-use crate::stored;
+use crate::stored_campaign;
 use pinwise_campaign::{
     CampaignInfo, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
@@ -97,7 +97,7 @@ impl Job for LatencyRequest {
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Prepared, JobError> {
-        let request: Self = stored::question(info)?;
+        let request: Self = stored_campaign::question(info)?;
         let now = pinwise_linux::this_machine()?;
         let missing = request.contexts.difference(&now.allowed);
         if !missing.is_empty() {
@@ -132,11 +132,11 @@ impl Job for LatencyRequest {
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<LatencyAnswer, JobError> {
-        let latencies = match stored::conclusion(info)? {
+        let latencies = match stored_campaign::conclusion(info)? {
             Some(concluded) => concluded,
             None => latencies(&store.records(info.id)?, None),
         };
-        let request: Self = stored::question(info)?;
+        let request: Self = stored_campaign::question(info)?;
         let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
         Ok(LatencyAnswer { campaign: info.clone(), latencies, planned: order.len() as u64 })
     }

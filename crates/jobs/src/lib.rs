@@ -18,8 +18,8 @@
 //! - From request to campaign: `placement_request`, `subject`, `simulation`, `open_subject`,
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
-//!   `service_number`, `events`, `own_testbed`.
-//! - Results: `stored`, `plan_file`, `no_plan`, `delete`, `output_check`, `error`.
+//!   `service_number`, `events`, `custom_testbed`.
+//! - Results: `stored_campaign`, `plan_file`, `no_plan`, `delete`, `output_check`, `error`.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod calibrate;
 mod campaign_run;
 mod characterize;
 mod compare;
+mod custom_testbed;
 mod default_number;
 mod delete;
 mod error;
@@ -38,7 +39,6 @@ mod latency;
 mod no_plan;
 mod open_subject;
 mod output_check;
-mod own_testbed;
 mod place;
 mod placement_request;
 mod plan_file;
@@ -48,7 +48,7 @@ mod resume_check;
 mod select;
 mod service_number;
 mod simulation;
-mod stored;
+mod stored_campaign;
 mod subject;
 mod threads;
 mod tune;
@@ -60,6 +60,7 @@ pub use characterize::{
     CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS, benchmark_names,
 };
 pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
+pub use custom_testbed::{CustomTestbedError, place_on};
 pub use delete::{DeleteError, Deleted, DeletedContents, Deletion, delete};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
@@ -70,7 +71,6 @@ pub use latency::{LatencyAnswer, LatencyRequest};
 pub use no_plan::NoPlan;
 pub use open_subject::scope;
 pub use output_check::{check_writable, unwritable_reason};
-pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};

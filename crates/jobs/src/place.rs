@@ -9,7 +9,7 @@ use crate::placement_request::PlacementRequest;
 use crate::plan_file;
 use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, too_few};
 use crate::resume_check::reopen;
-use crate::stored;
+use crate::stored_campaign;
 use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_placement::{
@@ -128,7 +128,7 @@ impl Job for PlaceRequest {
         caller: &Caller,
         store: &Store,
     ) -> Result<PreparedPlacement, JobError> {
-        let Self { request, plan } = stored::question(info)?;
+        let Self { request, plan } = stored_campaign::question(info)?;
         let plan = plan_file::resumed_path(store, info, plan);
         let testbed = reopen(info, &request, caller, store)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
@@ -162,7 +162,7 @@ impl Job for PlaceRequest {
         if answer.plan.is_some() {
             return Ok(answer);
         }
-        let Self { plan, .. } = stored::question(info)?;
+        let Self { plan, .. } = stored_campaign::question(info)?;
         let plan = plan_file::resumed_path(store, info, plan);
         // The kernel and the settings may have changed. Those of the search are not known any more.
         let fingerprint = Fingerprint::of(&info.new.machine);
@@ -177,7 +177,7 @@ impl Job for PlaceRequest {
     ) -> Result<PlaceAnswer, JobError> {
         let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
         // A `PlacementRequest` is stored flat, so its `PlacementQuestion` can be read alone.
-        let question = stored::question(info)?;
+        let question = stored_campaign::question(info)?;
         let plan = plan_file::plan_path(store, info);
         Ok(PlaceAnswer { campaign: info.clone(), question, outcome, plan, unwritten: None })
     }
@@ -243,7 +243,7 @@ pub(crate) fn place_part(
     events: &mut dyn Events,
 ) -> Result<StoredSearch, JobError> {
     if let Some(parent) = &parent
-        && let Some(mut info) = stored::part(store, parent)?
+        && let Some(mut info) = stored_campaign::part(store, parent)?
     {
         // A program that pinwise launched is another process in another session.
         if matches!(request.subject, Subject::Pids(_)) {
@@ -277,10 +277,10 @@ fn outcome(
     info: &CampaignInfo,
     records: &[Record],
 ) -> Result<Outcome, JobError> {
-    if let Some(concluded) = stored::conclusion(info)? {
+    if let Some(concluded) = stored_campaign::conclusion(info)? {
         return Ok(concluded);
     }
-    let question: PlacementQuestion = stored::question(info)?;
+    let question: PlacementQuestion = stored_campaign::question(info)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = PlacementSearch::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match info.state {

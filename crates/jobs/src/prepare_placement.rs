@@ -137,11 +137,11 @@ pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
 #[cfg(test)]
 mod tests {
     use crate::job::{Caller, Job};
-    use crate::{PlaceRequest, PlacementRequest, Silent, stored};
+    use crate::{PlaceRequest, PlacementRequest, Silent, stored_campaign};
 
     #[test]
     fn a_floor_is_refused_for_a_program_that_is_started_anew() {
-        let (_folder, store) = stored::empty_store();
+        let (_folder, store) = stored_campaign::empty_store();
         let command = PlacementRequest::command(vec!["no-such-program".into()], None);
         let asked = PlaceRequest::from(PlacementRequest { floor: Some(0.8), ..command });
         let prepared = asked.prepare(&Caller::default(), &store, &mut Silent);

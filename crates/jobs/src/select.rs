@@ -8,7 +8,7 @@ use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
 use crate::place::place_part;
 use crate::placement_request::PlacementRequest;
 use crate::simulation::SimulationRequest;
-use crate::stored;
+use crate::stored_campaign;
 use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
@@ -164,7 +164,7 @@ impl Job for SelectRequest {
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
-        stored::question(info)
+        stored_campaign::question(info)
     }
 
     fn conduct(
@@ -193,7 +193,7 @@ impl Job for SelectRequest {
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<SelectAnswer, JobError> {
-        let mut request: Self = stored::question(info)?;
+        let mut request: Self = stored_campaign::question(info)?;
         if request.alone.is_empty() {
             request.alone = placed_alone(&request, info, store)?;
         }
@@ -269,8 +269,8 @@ fn placed_alone(
 ) -> Result<Vec<f64>, JobError> {
     let rate = |program: &String| {
         let parent = Parent::new(info.id, &SelectPart::Alone { program });
-        let Some(part) = stored::part(store, &parent)? else { return Ok(None) };
-        Ok(stored::conclusion::<Outcome>(&part)?.as_ref().and_then(at_best))
+        let Some(part) = stored_campaign::part(store, &parent)? else { return Ok(None) };
+        Ok(stored_campaign::conclusion::<Outcome>(&part)?.as_ref().and_then(at_best))
     };
     let rates: Result<Option<Vec<f64>>, JobError> = request.names().iter().map(rate).collect();
     Ok(rates?.unwrap_or_default())

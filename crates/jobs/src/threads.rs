@@ -19,7 +19,7 @@ use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::resume_check::{check_machine, check_processes};
 use crate::service_number::{ServiceNumber, give_back};
-use crate::stored;
+use crate::stored_campaign;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
 pub use host_program::HostProgram;
@@ -36,7 +36,7 @@ use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
 use pinwise_topology::{Alike, Machine};
 pub(crate) use program_opening::seen;
-pub(crate) use program_opening::usable;
+pub(crate) use program_opening::usable_contexts;
 use program_opening::{ProgramOpening, names_nothing};
 pub(crate) use request::platform;
 pub use request::{
@@ -88,11 +88,11 @@ impl Job for ThreadsRequest {
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
-        let question: ThreadsQuestion = stored::question(info)?;
+        let question: ThreadsQuestion = stored_campaign::question(info)?;
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &question.request.program {
             check_processes(info, pid.as_slice())?;
             let now = pinwise_linux::this_machine()?;
-            let contexts = usable(&now, pid.map(Pid))?.contexts;
+            let contexts = usable_contexts(&now, pid.map(Pid))?.contexts;
             if contexts != question.contexts {
                 return Err(JobError::Usage(format!(
                     "campaign {} cannot be resumed: the program had {} contexts at its start, and \
@@ -194,9 +194,9 @@ impl Job for ThreadsRequest {
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<ThreadsAnswer, JobError> {
         let records = store.records(info.id)?;
-        let mut outcome = ThreadsOutcome::of(stored::question(info)?, &records)?;
+        let mut outcome = ThreadsOutcome::of(stored_campaign::question(info)?, &records)?;
         let (mut cut_short, mut undecided) = (None, false);
-        if let Some(conclusion) = stored::conclusion::<ThreadsConclusion>(info)? {
+        if let Some(conclusion) = stored_campaign::conclusion::<ThreadsConclusion>(info)? {
             outcome.notes.extend(conclusion.notes);
             cut_short = conclusion.cut_short;
             undecided = conclusion.choice == Some(LastComparisonVerdict::Undecided);
@@ -411,7 +411,7 @@ mod tests {
     use crate::error::Interruption;
     use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
-    use crate::stored::empty_store as store;
+    use crate::stored_campaign::empty_store as store;
     use pinwise_placement::Way;
     use pinwise_scheduler::{ModelProgram, OtherPrograms};
 

@@ -21,7 +21,7 @@ use crate::last_comparison::{
 use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
-use crate::stored;
+use crate::stored_campaign;
 use crate::threads::{
     HostProgram, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, hold,
 };
@@ -263,12 +263,14 @@ impl Job for TuneRequest {
         caller: &Caller,
         store: &Store,
     ) -> Result<TuneRequest, JobError> {
-        let mut request: Self = stored::question(info)?;
+        let mut request: Self = stored_campaign::question(info)?;
         request.plan = plan_file::resumed_path(store, info, request.plan);
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &request.threads.program {
             check_processes(info, pid.as_slice())?;
         }
-        if let Some(number) = stored::part(store, &Parent::new(info.id, &TunePart::Threads))? {
+        if let Some(number) =
+            stored_campaign::part(store, &Parent::new(info.id, &TunePart::Threads))?
+        {
             // The program may use as many contexts as at its start.
             ThreadsRequest::reopen(&number, caller, store)?;
         }
@@ -305,7 +307,7 @@ impl Job for TuneRequest {
         if answer.plan.is_some() {
             return Ok(answer);
         }
-        let mut request: Self = stored::question(info)?;
+        let mut request: Self = stored_campaign::question(info)?;
         request.plan = plan_file::resumed_path(store, info, request.plan);
         // Kernel and settings may be others by now: those of the search are not known any more.
         answer.with_plan(store, &request, Fingerprint::of(&info.new.machine))
@@ -356,8 +358,8 @@ fn stored_placements(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlac
 
 /// Reads the answer of a campaign, as far as it is known.
 pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
-    let request: TuneRequest = stored::question(info)?;
-    let of = |step: TunePart| stored::part(store, &Parent::new(info.id, &step));
+    let request: TuneRequest = stored_campaign::question(info)?;
+    let of = |step: TunePart| stored_campaign::part(store, &Parent::new(info.id, &step));
     let threads = match of(TunePart::Threads)? {
         Some(part) if part.records > 0 => {
             Some(ThreadsRequest::answer(&part, &Caller::default(), store)?.outcome)
@@ -366,20 +368,20 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     };
     let policies = match of(TunePart::Policies)? {
         Some(part) => {
-            let policies = Policies::new(stored::question(&part)?, &part.new.machine);
+            let policies = Policies::new(stored_campaign::question(&part)?, &part.new.machine);
             policies.measured(&store.records(part.id)?)
         }
         None => PolicyMeasurements::default(),
     };
     let mut placements = stored_placements(store, info)?;
-    let conclusion = stored::conclusion::<Option<TuneConclusion>>(info)?;
+    let conclusion = stored_campaign::conclusion::<Option<TuneConclusion>>(info)?;
     let concluded = match (conclusion.flatten(), of(TunePart::LastComparison)?) {
         (Some(conclusion), Some(part)) => {
             for UnplacedNumber { parameter, reason } in conclusion.unplaced.iter().cloned() {
                 let reason = Some(reason);
                 placements.push(TunedPlacement { parameter, searched: None, reason });
             }
-            let compared: LastComparisonQuestion = stored::question(&part)?;
+            let compared: LastComparisonQuestion = stored_campaign::question(&part)?;
             let cut_short = conclusion.cut_short.clone();
             let comparison =
                 compared.comparison(&store.records(part.id)?, &program_testbed::seen, cut_short);
@@ -549,7 +551,7 @@ mod tests {
 
     #[test]
     fn a_comparison_that_was_cut_short_goes_on_and_nothing_new_is_searched() {
-        let (folder, mut store) = stored::empty_store();
+        let (folder, mut store) = stored_campaign::empty_store();
         let plans = folder.path().join("mine");
         std::fs::create_dir(&plans).unwrap();
         let asked = TuneRequest { plan: Some(plans.join("tuned.toml")), ..request() };
@@ -559,7 +561,7 @@ mod tests {
             stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::MeasuringEnded));
         run(asked, &caller, &mut store, &mut events).unwrap_err();
         let whole = store.list().unwrap().campaigns.remove(0);
-        let number = stored::part(&store, &Parent::new(whole.id, &TunePart::Threads));
+        let number = stored_campaign::part(&store, &Parent::new(whole.id, &TunePart::Threads));
         assert_eq!(number.unwrap().map(|part| part.state), Some(CampaignState::Finished));
         let unplaced = vec![UnplacedNumber { parameter: 2, reason: Unmeasured::NoTime }];
         let question = LastComparisonQuestion {
@@ -676,7 +678,7 @@ mod tests {
 
     #[test]
     fn other_contexts_than_at_the_start_are_refused_before_anything_runs() {
-        let (_folder, mut store) = stored::empty_store();
+        let (_folder, mut store) = stored_campaign::empty_store();
         let caller = Caller::default();
         let (new, _) = request().prepare(&caller, &store, &mut Silent).unwrap();
         let id = store.create(&new).unwrap();

@@ -2,7 +2,7 @@
 //! before it has probed.
 //!
 //! The source of the Universal Scalability Law is N. J. Gunther, "Guerrilla Capacity Planning",
-//! Springer 2007, chapter 4. The law gives the speed with n threads as a multiple of that with one:
+//! Springer 2007, chapter 4. X(n) is the speed with n threads, divided by the speed with one:
 //!
 //! ```text
 //! X(n) = n / (1 + σ (n - 1) + κ n (n - 1))

@@ -5,7 +5,7 @@ use crate::campaign_run::{EndContext, answered, measure_on, unanswered};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::Caller;
-use crate::stored;
+use crate::stored_campaign;
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
 };
@@ -27,10 +27,10 @@ pub(super) fn look_at_caches(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<WorkingSets, JobError> {
-    let part = stored::part_for(store, info, &CharacterizePart::Caches, |new| {
+    let part = stored_campaign::part_for(store, info, &CharacterizePart::Caches, |new| {
         Ok(NewCampaign { kind: Kind::Caches, ..new })
     })?;
-    if let Some(found) = stored::conclusion(&part)? {
+    if let Some(found) = stored_campaign::conclusion(&part)? {
         return Ok(found);
     }
     let _lock = store.lock(part.id)?;

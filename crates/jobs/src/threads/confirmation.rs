@@ -13,7 +13,7 @@
 //! that one is compared with the fastest other one that was probed. If no other one was probed, it
 //! is compared with one that was not.
 
-use super::program_opening::usable;
+use super::program_opening::usable_contexts;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::part_left_open;
@@ -25,7 +25,7 @@ use crate::last_comparison::{
     CONFIDENCE, ComparedNumbers, Comparing, GOOD_ROUNDS, LastComparison, LastComparisonQuestion,
     Seen,
 };
-use crate::stored::{self, part_for};
+use crate::stored_campaign::{self, part_for};
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
@@ -126,10 +126,12 @@ pub(super) fn confirmed(
     cut_short: Option<Unmeasured>,
     store: &Store,
 ) -> Result<Option<Confirmation>, JobError> {
-    let Some(part) = stored::part(store, &Parent::new(info.id, &TunePart::LastComparison))? else {
+    let Some(part) =
+        stored_campaign::part(store, &Parent::new(info.id, &TunePart::LastComparison))?
+    else {
         return Ok(None);
     };
-    let compared: LastComparisonQuestion = stored::question(&part)?;
+    let compared: LastComparisonQuestion = stored_campaign::question(&part)?;
     let records = store.records(part.id)?;
     let comparison = compared.comparison(&records, &|measured| seen(question, measured), cut_short);
     Ok(Some(Confirmation::of(compared, comparison, &question.request)))
@@ -175,7 +177,7 @@ pub(super) fn confirm(
 ) -> Result<Confirmed, JobError> {
     let &Confirming { info, question, outcome, found } = confirming;
     let step = TunePart::LastComparison;
-    let part = match stored::part(store, &Parent::new(info.id, &step))? {
+    let part = match stored_campaign::part(store, &Parent::new(info.id, &step))? {
         Some(part) => part,
         None => {
             let contenders = contenders(question, outcome, found, program)?;
@@ -193,7 +195,7 @@ pub(super) fn confirm(
             })?
         }
     };
-    let compared: LastComparisonQuestion = stored::question(&part)?;
+    let compared: LastComparisonQuestion = stored_campaign::question(&part)?;
     let read = |measured: &Measurement| seen(question, measured);
     // What is found is not announced before this comparison, however short it is.
     let comparing = Comparing { part: &part, question: &compared, read: &read, fewest: 0 };
@@ -304,7 +306,7 @@ fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultN
         let known = Some(LastComparisonNote::DefaultAssumed { n, threads: None });
         return Ok(DefaultNumber { n: Some(n), known });
     }
-    let cpus = usable(prober.machine(), here.pid.map(Pid))?.allowed;
+    let cpus = usable_contexts(prober.machine(), here.pid.map(Pid))?.allowed;
     Ok(DefaultNumber::of(prober, here.set.is_some(), cpus))
 }
 

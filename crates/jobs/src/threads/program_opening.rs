@@ -1,5 +1,8 @@
-//! [`ProgramOpening`]: opens a program on this machine for the stages of a search. [`usable`]: how
-//! many contexts its affinity and its quota let it keep busy.
+//! A program on this machine, opened for a search of its number of threads.
+//!
+//! - [`ProgramOpening`] has what all stages of the search share. It makes the prober of each stage.
+//! - [`usable_contexts()`] counts the contexts that the program may keep busy. Its affinity and its
+//!   quota limit them.
 
 use super::host_program::HostProgram;
 use super::request::{Counting, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
@@ -23,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// The contexts that a program may keep busy.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Usable {
+pub(crate) struct UsableContexts {
     /// Contexts, by its affinity and the quota of its control group.
     pub contexts: u32,
     /// The contexts of its affinity alone. Programs that choose their number of threads count
@@ -38,7 +41,10 @@ pub(crate) struct Usable {
 ///
 /// # Errors
 /// There is no such process.
-pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, JobError> {
+pub(crate) fn usable_contexts(
+    machine: &Machine,
+    pid: Option<Pid>,
+) -> Result<UsableContexts, JobError> {
     let cpus = match pid {
         Some(pid) => {
             process::allowed(pid).map_err(|_| JobError::usage(TargetError::NoProcess(pid)))?
@@ -49,7 +55,7 @@ pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, JobE
     Ok(within(machine, &cpus, quota.as_ref()))
 }
 
-fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
+fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> UsableContexts {
     let (allowed, all) = (cpus.len().max(1) as u32, machine.contexts.len() as u32);
     if let Some(quota) = quota.filter(|quota| quota.contexts < f64::from(allowed)) {
         let limited = ThreadsNote::Quota {
@@ -59,11 +65,11 @@ fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
             allowed,
         };
         let contexts = quota.contexts.ceil().max(1.0) as u32;
-        return Usable { contexts, allowed, limited: Some(limited) };
+        return UsableContexts { contexts, allowed, limited: Some(limited) };
     }
     let cpus = cpus.to_string();
     let limited = (allowed < all).then_some(ThreadsNote::Affinity { allowed, contexts: all, cpus });
-    Usable { contexts: allowed, allowed, limited }
+    UsableContexts { contexts: allowed, allowed, limited }
 }
 
 /// A program, ready to be opened for the stages of its search.
@@ -182,7 +188,7 @@ impl<'a> ProgramOpening<'a> {
             LinuxProber::new(self.machine.clone(), self.subject.clone(), options, interrupt)
                 .map_err(JobError::failed)?;
         // Programs take the CPUs they may use. But nothing above --max is set on a guess.
-        let guess = usable(&self.machine, self.program.pid.map(Pid))?.allowed;
+        let guess = usable_contexts(&self.machine, self.program.pid.map(Pid))?.allowed;
         let most = self.question.counting()?.parameter(self.question.range.max);
         let most = if request.max.is_some() { most } else { most.max(guess) };
         let prober = prober.with_own(OwnParameter { known: request.default, guess, most });
@@ -229,7 +235,7 @@ impl ThreadsQuestion {
                 let _held = super::hold(&request)?;
                 let machine = pinwise_linux::this_machine()
                     .map_err(|error| JobError::from(error).context("cannot read the topology"))?;
-                let usable = usable(&machine, program.pid.map(Pid))?;
+                let usable = usable_contexts(&machine, program.pid.map(Pid))?;
                 let question = Self::decide(request, usable.contexts, usable.limited)?;
                 question.check_cpus()?;
                 Ok((question, machine))
@@ -287,7 +293,10 @@ mod tests {
         let all = machine.allowed.clone();
         let quota = |contexts| Quota { contexts, group: "/sys/fs/cgroup/a".into() };
         let of = |cpus: &CpuSet, contexts| within(&machine, cpus, Some(&quota(contexts)));
-        assert_eq!(within(&machine, &all, None), Usable { contexts: 8, allowed: 8, limited: None });
+        assert_eq!(
+            within(&machine, &all, None),
+            UsableContexts { contexts: 8, allowed: 8, limited: None }
+        );
         let bound = of(&all, 2.5);
         assert_eq!((bound.contexts, bound.allowed), (3, 8));
         let Some(ThreadsNote::Quota { granted: 2.5, contexts: 8, allowed: 8, .. }) = bound.limited

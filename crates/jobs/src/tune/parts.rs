@@ -24,7 +24,7 @@ use crate::last_comparison::{
     Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
 use crate::place::{StoredSearch, place_part};
-use crate::stored;
+use crate::stored_campaign;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
@@ -56,7 +56,7 @@ pub(super) fn measure_parts(
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, caller)?;
-    if stored::part(store, &Parent::new(info.id, &TunePart::LastComparison))?.is_none()
+    if stored_campaign::part(store, &Parent::new(info.id, &TunePart::LastComparison))?.is_none()
         && let Some(short) = short(&number.outcome, budget, program.effort().windows)
     {
         note(events, short)?;
@@ -100,14 +100,15 @@ fn place_and_compare(
     events: &mut dyn Events,
 ) -> Result<(Vec<LeftUndone>, Option<Unmeasured>), JobError> {
     let &TuneSession { info, request, caller, ref clock } = session;
-    let part = match stored::part(store, &Parent::new(info.id, &TunePart::LastComparison))? {
+    let part = match stored_campaign::part(store, &Parent::new(info.id, &TunePart::LastComparison))?
+    {
         Some(part) => part,
         None => contenders(session, number, program, store, events)?,
     };
     let placed = stored_placements(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
     // Decided once: resumed, the campaign compares the same.
-    let compared: LastComparisonQuestion = stored::question(&part)?;
+    let compared: LastComparisonQuestion = stored_campaign::question(&part)?;
     program.know_own(compared.default_number().sure());
     let (n, best) = (compared.n, search(compared.n));
     let comparison = comparison(&part, &compared, best, program, caller, store, events)?;
@@ -186,7 +187,7 @@ fn contenders(
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
         placed.searched.as_ref()?.outcome.best.as_ref()
     };
-    stored::part_for(store, info, &TunePart::LastComparison, |new| {
+    stored_campaign::part_for(store, info, &TunePart::LastComparison, |new| {
         let (own, notes) = (&program.default, &number.outcome.notes);
         // Something has to be compared with the default, if there is another number.
         let rival = || own.rival(n, &rates, &numbers, notes).unwrap_or(n);
@@ -250,12 +251,12 @@ fn number(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(NumberSearched, LinuxProber), JobError> {
-    let part = stored::part_for(store, info, &TunePart::Threads, |new| {
+    let part = stored_campaign::part_for(store, info, &TunePart::Threads, |new| {
         let (question, machine) = number_question(request)?;
         let question = serde_json::to_value(&question)?;
         Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
     })?;
-    let question: ThreadsQuestion = stored::question(&part)?;
+    let question: ThreadsQuestion = stored_campaign::question(&part)?;
     let searched = {
         let mut journal = store.journal(part.id)?;
         search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
@@ -291,7 +292,7 @@ fn policies(
     events: &mut dyn Events,
 ) -> Result<PolicyMeasurements, JobError> {
     let parent = Parent::new(info.id, &TunePart::Policies);
-    let known = stored::part(store, &parent)?;
+    let known = stored_campaign::part(store, &parent)?;
     let machine = match &known {
         Some(part) => part.new.machine.clone(),
         None => usable_machine(program)?,
@@ -300,14 +301,14 @@ fn policies(
         let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
         let Some(question) = asked else { return Ok(PolicyMeasurements::default()) };
         let question = serde_json::to_value(&question)?;
-        stored::part_for(store, info, &TunePart::Policies, |new| {
+        stored_campaign::part_for(store, info, &TunePart::Policies, |new| {
             Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
         })?;
     }
-    let Some(part) = stored::part(store, &parent)? else {
+    let Some(part) = stored_campaign::part(store, &parent)? else {
         return Ok(PolicyMeasurements::default());
     };
-    let question: PoliciesQuestion = stored::question(&part)?;
+    let question: PoliciesQuestion = stored_campaign::question(&part)?;
     let mut strategy = Policies::new(question.clone(), &part.new.machine);
     if part.state == CampaignState::Finished {
         return Ok(strategy.measured(&store.records(part.id)?));
@@ -378,7 +379,7 @@ fn place_number(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<TunedPlacement, JobError> {
-    let known = stored::part(store, &parent)?;
+    let known = stored_campaign::part(store, &parent)?;
     if time.is_zero() && known.is_none() {
         let reason = Some(Unmeasured::NoTime);
         return Ok(TunedPlacement { parameter: n, searched: None, reason });

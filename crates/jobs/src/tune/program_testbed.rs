@@ -9,7 +9,7 @@ use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
 use crate::service_number::{ServiceNumber, give_back};
 use crate::subject::{RUNTIME_METRIC, Subject};
-use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
+use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable_contexts};
 use crate::with_other_load::WithOtherLoad;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
@@ -101,7 +101,7 @@ impl<'a> TunedProgram<'a> {
         let template = program.pid.is_none().then(|| program.template()).transpose()?;
         // A program that counts CPUs sees its affinity, and no quota.
         let machine = pinwise_linux::this_machine()?;
-        let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
+        let cpus = usable_contexts(&machine, program.pid.map(Pid))?.allowed;
         let is_set = program.set.is_some();
         let by_variable = !is_set && template.as_ref().is_some_and(|template| !template.in_words());
         let default = match request.default {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// Why the threads of a testbed were not placed.
 #[derive(Debug, thiserror::Error)]
-pub enum OwnTestbedError {
+pub enum CustomTestbedError {
     /// The question has no answer on this testbed.
     #[error(transparent)]
     Question(#[from] SearchError),
@@ -33,8 +33,8 @@ pub enum OwnTestbedError {
     Journal(#[from] StoreError),
 }
 
-impl From<OwnTestbedError> for JobError {
-    fn from(error: OwnTestbedError) -> Self {
+impl From<CustomTestbedError> for JobError {
+    fn from(error: CustomTestbedError) -> Self {
         Self::failed(error)
     }
 }
@@ -45,13 +45,13 @@ impl From<OwnTestbedError> for JobError {
 /// outcome say what disturbed the testbed, also in earlier sessions that the journal knows.
 ///
 /// # Errors
-/// See [`OwnTestbedError`]. With the same journal, the next call goes on where this one ended.
+/// See [`CustomTestbedError`]. With the same journal, the next call goes on where this one ended.
 pub fn place_on(
     testbed: &mut dyn Testbed,
     question: PlacementQuestion,
     journal: &mut dyn Journal,
     interrupt: &Interrupt,
-) -> Result<Outcome, OwnTestbedError> {
+) -> Result<Outcome, CustomTestbedError> {
     let question = question.on(testbed);
     let tree = SharingTree::new(testbed.machine(), question.alike);
     let mut search = PlacementSearch::new(&question, &tree, testbed.workload())?;
@@ -64,10 +64,10 @@ pub fn place_on(
             Ok(Outcome { notes, ..search.outcome(&unit, &records, None) })
         }
         (Ending::Failed(reason), records) => {
-            Err(OwnTestbedError::Failed { reason, records: records.len() as u64 })
+            Err(CustomTestbedError::Failed { reason, records: records.len() as u64 })
         }
         (Ending::Interrupted, records) => {
-            Err(OwnTestbedError::Interrupted { records: records.len() as u64 })
+            Err(CustomTestbedError::Interrupted { records: records.len() as u64 })
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
         journal.records.truncate(20);
         interrupt.flag().store(true, std::sync::atomic::Ordering::Relaxed);
         let error = place(&mut journal).unwrap_err();
-        assert!(matches!(error, OwnTestbedError::Interrupted { records: 20 }), "{error}");
+        assert!(matches!(error, CustomTestbedError::Interrupted { records: 20 }), "{error}");
         interrupt.flag().store(false, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(place(&mut journal).unwrap(), whole);
     }
