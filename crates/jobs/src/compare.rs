@@ -12,7 +12,7 @@ use crate::open_subject::OpenSubject;
 use crate::place::{PlaceRequest, search_stored};
 use crate::placement_request::PlacementRequest;
 use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, too_few};
-use crate::profiling_cost::{announce_profiling, decide_core_local};
+use crate::profiling_cost::{decide_core_local, profiling_outlook};
 use crate::resume_check::reopen;
 use crate::stored_campaign;
 use pinwise_campaign::{
@@ -24,7 +24,6 @@ use pinwise_placement::{
     BoundClaim, Budget, ComparedWays, Comparison, ComparisonStrategy, Contender, LeftOut,
     LeftOutReason, Outcome, PlacementQuestion, PlacementSearch, StrategyName, WayResult,
 };
-use pinwise_prediction::ThreadKinds;
 use pinwise_present::{Notice, Summary, notice};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
@@ -167,9 +166,29 @@ impl Job for CompareRequest {
             if way.strategy == StrategyName::Blackbox && profiles_here && self.usual_budget {
                 of_way.question.budget = request.subject.usual_budget(way.strategy);
             }
-            match question(way, &of_way, &new, &*testbed, store, events)? {
-                Ok(question) => searches.push(question),
-                Err(reason) => ways.left_out.push(LeftOut { name: way.name.into(), reason }),
+            of_way.question = question(way, &of_way);
+            let mut profiling = Ok(None);
+            if way.strategy == StrategyName::Blackbox {
+                let profile = &mut of_way.question.profile;
+                profile.top = Some(TOP);
+                decide_core_local(profile, Some(store), &testbed.fingerprint(), events)?;
+                profiling = profiling_outlook(&mut of_way, &*testbed);
+            }
+            let search = |outlook| {
+                PlacementSearch::new(&of_way.question, &tree, &new.workload).map(|_| outlook)
+            };
+            match profiling.and_then(search) {
+                Ok(outlook) => {
+                    if let Some(outlook) = outlook {
+                        note(events, Notice::Profiling(outlook))?;
+                    }
+                    searches.push(of_way.question);
+                }
+                // Too short a budget, say: the others are compared, and the remedy is reported.
+                Err(error) => {
+                    let reason = LeftOutReason::Refused { error };
+                    ways.left_out.push(LeftOut { name: way.name.into(), reason });
+                }
             }
         }
         let each = testbed.each(request.period);
@@ -346,46 +365,17 @@ fn chance(
     })
 }
 
-/// The question of a search, or why it cannot be asked.
-fn question(
-    way: &ComparedSearch,
-    request: &PlacementRequest,
-    new: &NewCampaign,
-    testbed: &dyn OpenSubject,
-    store: &Store,
-    events: &mut dyn Events,
-) -> Result<Result<PlacementQuestion, LeftOutReason>, JobError> {
+/// The question of a search.
+fn question(way: &ComparedSearch, request: &PlacementRequest) -> PlacementQuestion {
     let (start, step) =
         way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
-    let mut question = PlacementQuestion {
+    PlacementQuestion {
         strategy: way.strategy,
         method: way.method,
         start,
         step,
         ..request.question.clone()
-    };
-    if way.strategy == StrategyName::Blackbox {
-        if !testbed.profiles() {
-            return Ok(Err(LeftOutReason::NoProfile));
-        }
-        if ThreadKinds::new(&new.workload).instances().len() < 2 {
-            let workload = new.workload.name.clone();
-            return Ok(Err(LeftOutReason::OneInstance { workload }));
-        }
-        question.profile.top = Some(TOP);
-        decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        let mut asked = PlacementRequest { question, ..request.clone() };
-        match announce_profiling(&mut asked, testbed, events)? {
-            Ok(()) => question = asked.question,
-            // Too short a budget, say: the others are compared, and the remedy is reported.
-            Err(error) => return Ok(Err(LeftOutReason::Refused { error })),
-        }
     }
-    let tree = SharingTree::new(&new.machine, new.alike);
-    Ok(match PlacementSearch::new(&question, &tree, &new.workload) {
-        Ok(_) => Ok(question),
-        Err(error) => Err(LeftOutReason::Refused { error }),
-    })
 }
 
 /// Tells a testbed what the searches measured on the one before it.

@@ -9,7 +9,7 @@ use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
-use crate::profiling_cost::{announce_profiling, decide_core_local};
+use crate::profiling_cost::{decide_core_local, profiling_outlook};
 use crate::subject::Subject;
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Time;
@@ -57,7 +57,11 @@ pub(crate) fn prepare_search(
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        announce_profiling(&mut request, &*testbed, events)?.map_err(JobError::usage)?;
+        if let Some(outlook) =
+            profiling_outlook(&mut request, &*testbed).map_err(JobError::usage)?
+        {
+            note(events, Notice::Profiling(outlook))?;
+        }
     }
     let spent = begin.elapsed();
     let mut workload = testbed.workload().clone();

@@ -98,38 +98,24 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
     }
 }
 
-/// Says what profiling will take, and limits it to what the budget has time for.
-///
-/// # Errors
-/// Nobody takes the events. The inner error: the program cannot be profiled, or not within the
-/// budget.
-pub(crate) fn announce_profiling(
-    request: &mut PlacementRequest,
-    testbed: &dyn OpenSubject,
-    events: &mut dyn Events,
-) -> Result<Result<(), SearchError>, JobError> {
-    match outlook(request, testbed) {
-        Ok(Some(outlook)) => note(events, Notice::Profiling(outlook)).map(Ok),
-        Ok(None) => Ok(Ok(())),
-        Err(error) => Ok(Err(error)),
-    }
-}
-
 /// Estimates what profiling will take. Gives `request` the share of the experiments for which the
 /// budget has time. `None` if the search says itself that there is no profile.
-fn outlook(
+///
+/// # Errors
+/// The program cannot be profiled, or not within the budget.
+pub(crate) fn profiling_outlook(
     request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,
 ) -> Result<Option<ProfilingOutlook>, SearchError> {
     let name = request.name.as_ref().unwrap_or(&testbed.workload().name).clone();
     let (machine, workload) = (testbed.machine(), testbed.workload());
     let thread_kinds = ThreadKinds::new(workload);
-    if thread_kinds.instances().len() < 2 {
-        return Err(SearchError::OneInstance { workload: name });
-    }
     let Some(each) = testbed.experiment(request.period) else {
         return Err(SearchError::NoProfile { workload: name });
     };
+    if thread_kinds.instances().len() < 2 {
+        return Err(SearchError::OneInstance { workload: name });
+    }
     let each_seconds = each.as_secs_f64();
     let question = &mut request.question;
     question.profile.core_local =

@@ -1,7 +1,7 @@
 //! Why a search uses its strategy, and why it stopped, as values. The crate `present` makes the
 //! text.
 
-use crate::{BoundMethod, LevelSource, SearchError};
+use crate::{BoundMethod, LevelSource};
 use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use serde::{Deserialize, Serialize};
@@ -193,12 +193,6 @@ pub enum StrategyReason {
         most: u64,
         /// All such experiments.
         of: u64,
-    },
-    /// The strategy asked for cannot be used.
-    Refused {
-        /// Why.
-        #[serde(deserialize_with = "value_or_text")]
-        error: SearchError,
     },
     /// Any number of threads may share a context, since all such assignments fit the budget.
     AnyPerContext,

@@ -77,6 +77,10 @@ pub struct PlacementSearch {
     random: Random,
     space: Space,
     approach: Option<Approach>,
+    /// The proposer of `--strategy blackbox`, until the approach takes it.
+    predicting: Option<Predicting>,
+    /// Measurements of the smallest profile and of its best predictions, if the search makes one.
+    least_profile: Option<u64>,
     stage: SearchStage,
     /// Decided, not yet measured.
     queue: VecDeque<Trial>,
@@ -101,14 +105,15 @@ impl PlacementSearch {
         workload: &Workload,
     ) -> Result<Self, SearchError> {
         let space = narrow_space(question, tree, workload.threads.len())?;
-        if question.strategy == StrategyName::Blackbox {
-            // A search that cannot work is refused before anything is measured.
-            let least = Predicting::new(question, tree, workload, 0.0)?.least() as u64;
-            if let Budget::Measurements(budget) = question.budget
-                && budget < least
-            {
-                return Err(SearchError::TooSmall { least, budget, enough: 2 * least });
-            }
+        // A search that cannot work is refused before anything is measured.
+        let predicting = (question.strategy == StrategyName::Blackbox)
+            .then(|| Predicting::new(question, tree, workload))
+            .transpose()?;
+        let least_profile = predicting.as_ref().map(Predicting::least);
+        if let (Some(least), Budget::Measurements(budget)) = (least_profile, question.budget)
+            && budget < least
+        {
+            return Err(SearchError::TooSmall { least, budget, enough: 2 * least });
         }
         let contexts = tree.leaves().len() as u32;
         // Threads in order, one on each context, round and round. It is in every space, and what
@@ -123,6 +128,8 @@ impl PlacementSearch {
             reference: space.canonical(&in_turn),
             space,
             approach: None,
+            predicting,
+            least_profile,
             stage: SearchStage::Opening,
             queue: VecDeque::new(),
             seen: 0,
@@ -175,7 +182,7 @@ impl PlacementSearch {
     /// as a verdict needs. With few assignments, these follow the rounds after which assignments
     /// may be dropped. With many, they follow the share of the budget that searching may use.
     pub fn enough(&self) -> u64 {
-        if let Some(least) = self.least_profile() {
+        if let Some(least) = self.least_profile {
             return 2 * least;
         }
         let count = u64::try_from(self.space().count()).map_or(f64::INFINITY, |count| count as f64);
@@ -186,14 +193,6 @@ impl PlacementSearch {
         let looking = OPENING.iter().sum::<usize>() as f64
             + exhaustive::LEAST_ROUNDS as f64 * (count + visits);
         (looking + fresh).min(fresh / (1.0 - SEARCH_SHARE)).ceil() as u64
-    }
-
-    /// Measurements of the smallest profile and of its best predictions, if the search makes one.
-    fn least_profile(&self) -> Option<u64> {
-        let profiles = self.question.strategy == StrategyName::Blackbox;
-        let predicting =
-            || Predicting::new(&self.question, self.space.tree(), &self.workload, 0.0).ok();
-        profiles.then(predicting).flatten().map(|predicting| predicting.least() as u64)
     }
 
     /// The strategy in use and why it was chosen.
@@ -277,6 +276,7 @@ impl PlacementSearch {
             &self.question,
             &self.space,
             &self.workload,
+            self.predicting.take(),
             affordable,
             cost,
             used,

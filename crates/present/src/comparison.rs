@@ -4,7 +4,8 @@ use crate::figures::{self, Scale};
 use crate::reason::stop_reasons;
 use pinwise_measure::ProgramNote;
 use pinwise_placement::{
-    ClaimVerdict, Comparison, ComparisonRow, JudgedClaim, LeftOutReason, Loss, WayStanding,
+    ClaimVerdict, Comparison, ComparisonRow, JudgedClaim, LeftOutReason, Loss, SearchError,
+    WayStanding,
 };
 
 /// If more ways than this cannot be distinguished from the best known, they are counted, not
@@ -155,10 +156,10 @@ fn unclear(comparison: &Comparison, simulated: bool, busy: bool) -> Option<Strin
 /// Why a way is not compared, as a clause.
 pub fn left_out(reason: &LeftOutReason) -> String {
     match reason {
-        LeftOutReason::NoProfile => {
+        LeftOutReason::Refused { error: SearchError::NoProfile { .. } } => {
             "its profile needs instances that run alone, and more than there are".to_owned()
         }
-        LeftOutReason::OneInstance { workload } => format!(
+        LeftOutReason::Refused { error: SearchError::OneInstance { workload } } => format!(
             "it predicts how instances affect each other, and {workload} is one instance: run more \
              (--workload NAME:2)"
         ),

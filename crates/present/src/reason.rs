@@ -139,7 +139,6 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
                  {of} experiments. Then it measures the best predictions"
             )
         }
-        Is::Refused { error } => error.to_string(),
         Is::AnyPerContext => {
             "any number of threads per context, since all such assignments fit the budget".into()
         }

@@ -204,7 +204,7 @@ fn comparison(campaign: &Synthetic) -> Comparison {
             way("hill climbing", true, (0.04, f64::NEG_INFINITY, 1.0), WayStanding::Tied),
             way("default strategy", true, (0.0, 0.0, 0.0), WayStanding::Best),
         ],
-        left_out: vec![LeftOut { name: "BlackBox".into(), reason: LeftOutReason::NoProfile }],
+        left_out: vec![LeftOut { name: "BlackBox".into(), reason: LeftOutReason::NotMeasured }],
         rounds: 20,
         before: None,
         confidence: 0.95,

@@ -278,7 +278,7 @@ mod tests {
                 contender("wide claim", WayResult::Announced(on(5)), claim(130.0, 0.2)),
                 contender("cannot run", WayResult::Announced(on(9)), None),
             ],
-            left_out: vec![LeftOut { name: "other".into(), reason: LeftOutReason::NoProfile }],
+            left_out: vec![LeftOut { name: "other".into(), reason: LeftOutReason::NotMeasured }],
             rounds: 4,
             confidence: 0.95,
             within: 0.025,

@@ -65,17 +65,11 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LeftOutReason {
-    /// Its profile needs instances that run alone, and more than there are.
-    NoProfile,
-    /// It predicts how instances affect each other, and there is one.
-    OneInstance {
-        /// The workload.
-        workload: String,
-    },
-    /// It cannot search here.
+    /// It cannot search here. Earlier versions had kinds of their own for what has no profile.
+    #[serde(alias = "no_profile", alias = "one_instance")]
     Refused {
         /// Why.
-        #[serde(deserialize_with = "value_or_text")]
+        #[serde(default = "no_profile", deserialize_with = "value_or_text")]
         error: SearchError,
     },
     /// It announced nothing.
@@ -93,6 +87,11 @@ pub enum LeftOutReason {
 }
 
 pinwise_measure::text_in_old_stores!(LeftOutReason);
+
+/// The refusal of a workload that has no name.
+fn no_profile() -> SearchError {
+    SearchError::NoProfile { workload: String::new() }
+}
 
 /// Everything that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

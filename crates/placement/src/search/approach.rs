@@ -67,12 +67,13 @@ pub(crate) fn narrow_space(
 }
 
 impl Approach {
-    /// Chooses an approach. About `affordable` trials, each `cost` of the budget, can be spent on
+    /// Chooses an approach. `predicting` is there for BlackBox. About `affordable` trials, each `cost` of the budget, can be spent on
     /// searching. A share `used` of the budget is gone.
     pub(crate) fn choose(
         question: &PlacementQuestion,
         narrow: &Space,
         workload: &Workload,
+        predicting: Option<Predicting>,
         affordable: f64,
         cost: f64,
         used: f64,
@@ -138,13 +139,10 @@ impl Approach {
                 proposers.push_back(Box::new(RandomSample::new(None, SEARCH_SHARE, start, None)));
             }
             StrategyName::Blackbox => {
-                match Predicting::new(question, narrow.tree(), workload, affordable) {
-                    Ok(predicting) => {
-                        why.insert(0, predicting.why(question));
-                        proposers.push_back(Box::new(predicting));
-                    }
-                    // It was made before, when the search was.
-                    Err(error) => why.insert(0, StrategyReason::Refused { error }),
+                if let Some(predicting) = predicting {
+                    let predicting = predicting.affording(affordable);
+                    why.insert(0, predicting.why(question));
+                    proposers.push_back(Box::new(predicting));
                 }
             }
             StrategyName::Climb => {

@@ -80,44 +80,49 @@ pub(crate) struct Predicting {
 }
 
 impl Predicting {
-    /// `affordable` measurements can be made; if the profile takes more than its part, it is
-    /// reduced.
+    /// With the whole profile that is asked for.
     pub(crate) fn new(
         question: &PlacementQuestion,
         tree: &SharingTree,
         workload: &Workload,
-        affordable: f64,
     ) -> Result<Self, SearchError> {
         let thread_kinds = ThreadKinds::new(workload);
         let local =
             core_local(tree, workload.threads.len(), &question.profile, question.per_context)
                 .map_err(SearchError::Local)?;
-        let begin = |share: f64| {
+        let share = question.profile.share;
+        let profiling =
             Profiling::new(tree, thread_kinds.clone(), local.clone(), share, question.precision)
-                .map_err(SearchError::Profiling)
-        };
-        let whole = begin(question.profile.share)?;
-        let (base, entries) = (whole.base_experiments() as f64, whole.slowdown_entries().0);
-        let room = PROFILE_SHARE * affordable;
-        let fits = if room > base { room / (base + entries as f64) } else { 0.0 };
-        let profiling = if fits < question.profile.share { begin(fits)? } else { whole };
-        let (asked, ranked) = (Vec::new(), Vec::new());
+                .map_err(SearchError::Profiling)?;
         Ok(Self {
             thread_kinds,
             local,
             profiling,
-            asked,
+            asked: Vec::new(),
             stage: PredictingStage::Profile,
-            ranked,
+            ranked: Vec::new(),
             proven: None,
             ends: None,
         })
     }
 
+    /// `affordable` measurements can be made. If the profile takes more than its part, it is
+    /// reduced.
+    pub(crate) fn affording(self, affordable: f64) -> Self {
+        let base = self.profiling.base_experiments() as f64;
+        let entries = self.profiling.slowdown_entries().0 as f64;
+        let room = PROFILE_SHARE * affordable;
+        let fits = if room > base { room / (base + entries) } else { 0.0 };
+        Self { profiling: self.profiling.reduced(fits), ..self }
+    }
+
     /// The fewest measurements that it takes: the profile, and the first of the assignments that it
     /// predicts.
-    pub(crate) fn least(&self) -> usize {
-        self.profiling.base_experiments() + self.profiling.most() + FIRST
+    pub(crate) fn least(&self) -> u64 {
+        let (base, (entries, _)) =
+            (self.profiling.base_experiments(), self.profiling.slowdown_entries());
+        let most = Profiling::allowed(0.0, base as f64, entries).min(self.profiling.most());
+        (base + most + FIRST) as u64
     }
 
     /// How the profile is made.

@@ -95,7 +95,7 @@ fn seconds(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LeftOutReason, StrategyReason};
+    use crate::LeftOutReason;
     use pinwise_topology::DomainKind;
     use serde_json::json;
     use std::collections::BTreeSet;
@@ -140,9 +140,16 @@ mod tests {
         let stored = json!({ "kind": "refused", "error": "no room" });
         let error = SearchError::Text { text: "no room".into() };
         assert_eq!(error.to_string(), "no room");
-        let read = serde_json::from_value::<LeftOutReason>(stored.clone()).unwrap();
-        assert_eq!(read, LeftOutReason::Refused { error: error.clone() });
-        let read = serde_json::from_value::<StrategyReason>(stored).unwrap();
-        assert_eq!(read, StrategyReason::Refused { error });
+        let read = serde_json::from_value::<LeftOutReason>(stored).unwrap();
+        assert_eq!(read, LeftOutReason::Refused { error });
+        for stored in
+            [json!({ "kind": "no_profile" }), json!({ "kind": "one_instance", "workload": "w" })]
+        {
+            let read = serde_json::from_value::<LeftOutReason>(stored).unwrap();
+            assert!(matches!(
+                read,
+                LeftOutReason::Refused { error: SearchError::NoProfile { .. } }
+            ));
+        }
     }
 }

@@ -208,6 +208,16 @@ impl Profiling {
         })
     }
 
+    /// The same profile before its first experiment, with at most a `share` of its experiments.
+    #[must_use]
+    pub fn reduced(self, share: f64) -> Self {
+        if share >= 1.0 {
+            return self;
+        }
+        let base = self.base_experiments() as f64;
+        Self { most: self.most.min(Self::allowed(share, base, self.sites.len())), ..self }
+    }
+
     /// How many of `entries` of a slowdown table may be measured. With all `base` experiments of
     /// the base tables they are at most `share` of both. It is always at least 20, even if the base
     /// tables alone exceed the share. It is at most 800 unless all are measured.
