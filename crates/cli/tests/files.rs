@@ -1,5 +1,6 @@
 //! What holds for the files of the repository: links lead somewhere, lines end at 100 columns.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,41 @@ fn no_text_has_the_minus_sign_of_unicode() {
     let found: Vec<String> =
         texts.iter().filter(has_minus).map(|file| file.display().to_string()).collect();
     assert!(found.is_empty(), "U+2212 in:\n{}", found.join("\n"));
+}
+
+/// The rule "one name, one type" of ARCHITECTURE.md, without the types of tests.
+#[test]
+fn no_two_types_have_the_same_name() {
+    let of_commands = ["Bound", "Export", "Space", "Workload"];
+    let mut sources = files(&["rs"]);
+    let of_tests = ["tests.rs", "_test.rs", "fixture.rs"];
+    sources.retain(|file| {
+        let file = file.to_string_lossy();
+        file.contains("/../../crates/")
+            && file.contains("/src/")
+            && !of_tests.iter().any(|end| file.ends_with(end))
+    });
+    let mut declared: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in sources {
+        for name in types(&fs::read_to_string(&file).unwrap()) {
+            declared.entry(name).or_default().push(file.clone());
+        }
+    }
+    assert!(declared.len() > 500, "only {} types", declared.len());
+    declared.retain(|name, files| files.len() > 1 && !of_commands.contains(&name.as_str()));
+    assert!(declared.is_empty(), "types of the same name: {declared:#?}");
+}
+
+/// The types that a file declares outside of functions and of its tests.
+fn types(text: &str) -> impl Iterator<Item = String> {
+    let kinds = ["struct", "enum", "trait", "type", "union"];
+    let code = text.split("\nmod tests {").next().unwrap_or_default().lines();
+    code.filter(|line| !line.starts_with([' ', '/'])).filter_map(move |line| {
+        let mut words = line.split(' ').skip_while(|word| word.starts_with("pub"));
+        kinds.contains(&words.next()?).then_some(())?;
+        let name = words.next()?.split(|c: char| !c.is_alphanumeric()).next()?;
+        Some(name.to_owned())
+    })
 }
 
 fn long_lines(file: &Path) -> Vec<String> {

@@ -67,8 +67,8 @@ pub(crate) fn narrow_space(
 }
 
 impl Approach {
-    /// Chooses an approach. `predicting` is there for BlackBox. About `affordable` trials, each `cost` of the budget, can be spent on
-    /// searching. A share `used` of the budget is gone.
+    /// Chooses an approach. `predicting` is there for BlackBox. About `affordable` trials, each
+    /// `cost` of the budget, can be spent on searching. A share `used` of the budget is gone.
     pub(crate) fn choose(
         question: &PlacementQuestion,
         narrow: &Space,

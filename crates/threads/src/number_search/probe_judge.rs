@@ -4,9 +4,9 @@
 //! changed, looks slow with the number that was tried then.
 //!
 //! *Method.* A probe is doubtful ([`ProbeDoubt`]) if nothing got done, or if others starved it. It
-//! is also doubtful if its progress jumped from that with the same number, unless others left it more.
-//! It is made again, at most three times. Each repeat is longer. A probe below the floor is never
-//! doubtful: to make it again would hurt the program again.
+//! is also doubtful if its progress jumped from that with the same number. It may jump if others
+//! left it more. It is made again, at most three times. Each repeat is longer. A probe below the
+//! floor is never doubtful: to make it again would hurt the program again.
 //!
 //! *The first probe.* What is usual follows from the earlier probes of the stage. So the first one
 //! is judged by the second one ([`ProbeJudge::first_was_starved`]). It is not made again. It counts
