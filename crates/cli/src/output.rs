@@ -106,14 +106,9 @@ impl fmt::Display for Stdout {
 
 impl std::error::Error for Stdout {}
 
-/// Prints one JSON document on stdout.
+/// Prints one JSON document on stdout, with its fields in their order.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
-    print_data(&json(document)?)
-}
-
-/// A JSON document as text, with its fields in their order.
-pub(crate) fn json(document: &impl serde::Serialize) -> anyhow::Result<String> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(document)?))
+    print_data(&format!("{}\n", serde_json::to_string_pretty(document)?))
 }
 
 /// The exit code of a command, after one line on stderr where it failed. A closed pipe (`pinwise

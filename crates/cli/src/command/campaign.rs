@@ -379,17 +379,16 @@ fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<
         return None;
     }
     let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
-    let text = match pinwise_jobs::answer(info.id, &caller, store).ok()? {
-        Answer::Place(answer) => place::json(&answer),
-        Answer::Compare(answer) => compare::json(store, &answer),
-        Answer::Select(answer) => select::json(&answer),
-        Answer::Characterize(answer) => characterize::json(store, &answer, named),
-        Answer::Latency(answer) => latency::json(&answer, named),
-        Answer::Tune(answer) => tune::json(&answer, named),
-        Answer::Threads(answer) => threads::json(&answer, named),
-        Answer::Calibrate(answer) => threads::calibration_json(&answer),
-    };
-    serde_json::from_str(&text.ok()?).ok()
+    match pinwise_jobs::answer(info.id, &caller, store).ok()? {
+        Answer::Place(answer) => Some(place::json(&answer)),
+        Answer::Compare(answer) => compare::json(store, &answer).ok(),
+        Answer::Select(answer) => Some(select::json(&answer)),
+        Answer::Characterize(answer) => characterize::json(store, &answer, named).ok(),
+        Answer::Latency(answer) => latency::json(&answer, named).ok(),
+        Answer::Tune(answer) => Some(tune::json(&answer, named)),
+        Answer::Threads(answer) => threads::json(&answer, named).ok(),
+        Answer::Calibrate(answer) => threads::calibration_json(&answer).ok(),
+    }
 }
 
 fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {

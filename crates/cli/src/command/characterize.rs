@@ -11,10 +11,11 @@ use crate::store::StoreArguments;
 use clap::Args;
 use document::{CharacterizationJson, SoFar};
 use pinwise_campaign::Store;
-use pinwise_characterization::Conditions;
+use pinwise_characterization::{Conditions, StoredCharacterization};
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS};
 use pinwise_measure::Fame;
 use pinwise_present::{Files, excerpt_reason, figures};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,16 +101,25 @@ impl Characterize {
     }
 }
 
-/// The JSON document of an answer, as text.
+/// The JSON document of an answer.
 pub(crate) fn json(
     store: &Store,
     answer: &CharacterizeAnswer,
     named: Option<&Path>,
-) -> anyhow::Result<String> {
-    let CharacterizeAnswer { campaign, kept, time, excerpt, .. } = answer;
-    let Some(kept) = kept else { return output::json(&so_far(store, answer, named)) };
-    let (id, seconds) = (campaign.id.0, time.as_secs_f64());
-    output::json(&CharacterizationJson::new(id, kept, excerpt.as_ref(), seconds, store.path()))
+) -> serde_json::Result<Value> {
+    match &answer.kept {
+        Some(kept) => serde_json::to_value(finished(store, answer, kept)),
+        None => serde_json::to_value(so_far(store, answer, named)),
+    }
+}
+
+fn finished<'a>(
+    store: &'a Store,
+    answer: &'a CharacterizeAnswer,
+    kept: &'a StoredCharacterization,
+) -> CharacterizationJson<'a> {
+    let (id, seconds) = (answer.campaign.id.0, answer.time.as_secs_f64());
+    CharacterizationJson::new(id, kept, answer.excerpt.as_ref(), seconds, store.path())
 }
 
 fn so_far<'a>(store: &'a Store, answer: &'a CharacterizeAnswer, named: Option<&Path>) -> SoFar<'a> {
@@ -135,7 +145,10 @@ pub(crate) fn tell(
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
-        output::print_data(&self::json(store, answer, named)?)?;
+        match &answer.kept {
+            Some(kept) => output::print_json(&finished(store, answer, kept))?,
+            None => output::print_json(&so_far(store, answer, named))?,
+        }
         caution(answer);
         return Ok(());
     }

@@ -12,6 +12,7 @@ use document::document;
 use pinwise_campaign::Store;
 use pinwise_jobs::{CompareAnswer, CompareRequest};
 use pinwise_present::{Files, tagged_program_notes};
+use serde_json::Value;
 use std::path::Path;
 use text::text;
 
@@ -84,11 +85,11 @@ impl Compare {
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(store: &Store, answer: &CompareAnswer) -> anyhow::Result<String> {
+/// The JSON document of an answer.
+pub(crate) fn json(store: &Store, answer: &CompareAnswer) -> anyhow::Result<Value> {
     let CompareAnswer { campaign, comparison, notes, .. } = answer;
     let records = store.records(campaign.id)?;
-    output::json(&document(campaign, comparison, &tagged_program_notes(notes), &records))
+    Ok(document(campaign, comparison, &tagged_program_notes(notes), &records))
 }
 
 /// Prints what the records of a comparison show.
@@ -99,7 +100,7 @@ pub(crate) fn tell(
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
-        return output::print_data(&self::json(store, answer)?);
+        return output::print_json(&self::json(store, answer)?);
     }
     let CompareAnswer { campaign, compared, comparison, notes } = answer;
     let files = Files::of_store(named);

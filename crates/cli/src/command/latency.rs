@@ -15,6 +15,7 @@ use pinwise_hardware::{Latencies, LatencyRunError};
 use pinwise_jobs::{LatencyAnswer, LatencyRequest};
 use pinwise_present::{Files, LatencyFindings, figures, texts};
 use pinwise_topology::{CpuSet, Machine};
+use serde_json::Value;
 use source::LatencyFile;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -161,9 +162,9 @@ impl ShownLatency {
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Result<String> {
-    output::json(&of_campaign(answer, named)?.document)
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Result<Value> {
+    Ok(serde_json::to_value(of_campaign(answer, named)?.document)?)
 }
 
 /// Prints what a campaign measured. `named` is the store, where commands have to name it.

@@ -23,6 +23,7 @@ use pinwise_jobs::{PlaceAnswer, PlaceRequest};
 use pinwise_linux::{EndedThreads, PlanPinner, Scope};
 use pinwise_placement::{Outcome, PlacementVerdict};
 use pinwise_present::Files;
+use serde_json::Value;
 use std::path::Path;
 
 impl Place {
@@ -45,17 +46,17 @@ impl Place {
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(answer: &PlaceAnswer) -> anyhow::Result<String> {
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &PlaceAnswer) -> Value {
     let PlaceAnswer { campaign, question, outcome, plan, .. } = answer;
-    output::json(&document(campaign, question, outcome, plan.as_deref()))
+    document(campaign, question, outcome, plan.as_deref())
 }
 
 /// Prints what a campaign found. The answer first: that its plan could not be written comes after.
 pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
-        output::print_data(&self::json(answer)?)?;
+        output::print_json(&self::json(answer))?;
     } else {
         let files = Files { plan: plan.as_deref(), store: named };
         let text =

@@ -13,6 +13,7 @@ use document::ShownSelection;
 use pinwise_jobs::{SelectAnswer, SelectRequest, Subject};
 use pinwise_placement::{PlacementQuestion, SelectionQuestion};
 use pinwise_present::Files;
+use serde_json::Value;
 use std::path::Path;
 
 /// Choose which of the ready programs to run together, and where
@@ -102,15 +103,15 @@ impl Select {
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(answer: &SelectAnswer) -> anyhow::Result<String> {
-    output::json(&ShownSelection::new(answer).document(&answer.outcome))
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &SelectAnswer) -> Value {
+    ShownSelection::new(answer).document(&answer.outcome)
 }
 
 /// Prints what the records of a selection show.
 pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     if json {
-        return output::print_data(&self::json(answer)?);
+        return output::print_json(&self::json(answer));
     }
     let (shown, files) = (ShownSelection::new(answer), Files::of_store(named));
     output::print(&shown.text(&answer.outcome, files, output::width()))

@@ -19,6 +19,7 @@ use pinwise_jobs::{Failure, JobError, ThreadsAnswer};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
 use pinwise_present::unfinished;
+use serde_json::Value;
 use std::path::Path;
 
 impl Threads {
@@ -44,11 +45,11 @@ impl Threads {
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(answer: &ThreadsAnswer, named: Option<&Path>) -> anyhow::Result<String> {
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &ThreadsAnswer, named: Option<&Path>) -> serde_json::Result<Value> {
     match shown(answer, named) {
-        Ok(document) => output::json(&document),
-        Err(remains) => output::json(&remains),
+        Ok(document) => serde_json::to_value(document),
+        Err(remains) => serde_json::to_value(remains),
     }
 }
 
@@ -78,21 +79,18 @@ pub(crate) fn tell(
 ) -> anyhow::Result<()> {
     let confirmation = answer.confirmation.as_ref();
     let shown = shown(answer, named);
-    if json {
-        output::print_data(&self::json(answer, named)?)?;
-    }
     let document = match &shown {
         Ok(document) => document,
         Err(remains) => {
-            if !json {
-                print_remains(remains, false)?;
-            }
+            print_remains(remains, json)?;
             note_no_answer(answer.campaign.id, &remains.error);
             return Ok(());
         }
     };
     // The answer first: what went wrong after it does not take it away.
-    if !json {
+    if json {
+        output::print_json(document)?;
+    } else {
         output::print(&text::result(document, output::width(), verbose))?;
     }
     let rounds = confirmation.map_or(0, |shown| shown.comparison.rounds.count() as u64);

@@ -103,13 +103,13 @@ pub(crate) fn tell(
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> anyhow::Result<String> {
-    output::json(&match TuneJson::of(answer) {
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> Value {
+    match TuneJson::of(answer) {
         Some(document) => document.json(),
         None => UnfinishedTuneJson::of(answer, not_ended(answer.campaign.id, named))
             .map_or(Value::Null, |remains| remains.json()),
-    })
+    }
 }
 
 fn print_remains(

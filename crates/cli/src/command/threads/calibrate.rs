@@ -15,6 +15,7 @@ use pinwise_present::figures;
 use pinwise_present::{Files, one_line};
 use pinwise_threads::{Example, ProfilesByNumber, Thresholds};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
@@ -156,9 +157,9 @@ impl<'a> CalibrationJson<'a> {
     }
 }
 
-/// The JSON document of an answer, as text.
-pub(crate) fn json(answer: &CalibrationAnswer) -> anyhow::Result<String> {
-    output::json(&CalibrationJson::new(answer))
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &CalibrationAnswer) -> serde_json::Result<Value> {
+    serde_json::to_value(CalibrationJson::new(answer))
 }
 
 /// Prints the thresholds, or what was probed where there are none yet. `named` is the store, where
