@@ -93,17 +93,18 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let words = words();
+    let root = Arguments::command();
     let arguments = match parse(&words) {
         Ok(arguments) => arguments,
-        Err(error) => match refusal::refusal(&error, &Arguments::command(), &words) {
+        Err(error) => match refusal::refusal(&error, &root, &words) {
             Some(usage) => return output::exit(Err(usage.into())),
             None => return help::show(&error),
         },
     };
-    if let Some(usage) = refusal::no_program(&words) {
+    if let Some(usage) = refusal::no_program(&root, &words) {
         return output::exit(Err(usage.into()));
     }
-    if let Some(note) = refusal::misplaced_option(&words) {
+    if let Some(note) = refusal::misplaced_option(&root, &words) {
         output::aside(&format!("note: {note}"));
     }
     // Shell profiles run these two.

@@ -3,12 +3,10 @@
 use crate::help::subcommand;
 use crate::output::Usage;
 use clap::Command;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ErrorKind};
 use pinwise_present::{did_you_mean, quoted};
+use std::error::Error;
 use std::ffi::OsString;
-
-/// Commands that take a program and its arguments behind `--`.
-const WITH_PROGRAM: [&str; 5] = ["place", "threads", "tune", "compare", "run"];
 
 /// Without these a search goes on with a default that was surely not meant.
 const MEANT: [&str; 2] = ["--budget", "--metric"];
@@ -22,31 +20,58 @@ pub(crate) fn refusal(error: &clap::Error, root: &Command, words: &[OsString]) -
     ) {
         return None;
     }
-    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = texts(words);
     let (command, path) = named(root, &words);
-    let meant = || without_dashes(error, &words).or_else(|| meant_command(error, command));
-    // Without the colours that it has on a terminal.
-    let parsers = || format!("{}; see {path} --help", flat(&error.render().to_string()));
-    Some(Usage(meant().unwrap_or_else(parsers)))
+    let name = command.get_name();
+    let reason = || match reason(error, command) {
+        (reason, meant) if meant.is_empty() => format!("{reason}; see {path} --help"),
+        (reason, meant) => reason + &meant,
+    };
+    let meant = takes_program(command).then(|| without_dashes(error, name, &words)).flatten();
+    Some(Usage(meant.unwrap_or_else(reason)))
 }
 
-/// The nearest name, if a command is mistyped. The parser's own guess puts `space` before `place`.
-fn meant_command(error: &clap::Error, command: &Command) -> Option<String> {
-    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
+/// What is wrong, and the nearest name if one is mistyped.
+fn reason(error: &clap::Error, command: &Command) -> (String, String) {
+    let get = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (argument, value) = (get(ContextKind::InvalidArg), get(ContextKind::InvalidValue));
+    let reason = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let nearest = error.get(ContextKind::SuggestedArg);
+            let nearest = nearest.map(|name| format!("; did you mean {name}?"));
+            return (format!("unexpected argument '{argument}'"), nearest.unwrap_or_default());
+        }
+        // The parser's own guess puts `space` before `place`.
+        ErrorKind::InvalidSubcommand => {
+            let typed = get(ContextKind::InvalidSubcommand);
+            let nearest = did_you_mean(&typed, command.get_subcommands().map(Command::get_name));
+            return (format!("there is no command '{typed}'"), nearest);
+        }
+        ErrorKind::InvalidValue if value.is_empty() => format!("'{argument}' needs a value"),
+        ErrorKind::InvalidValue => {
+            let valid = get(ContextKind::ValidValue);
+            format!("invalid value '{value}' for '{argument}': expected one of {valid}")
+        }
+        ErrorKind::ValueValidation => {
+            let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("invalid value '{value}' for '{argument}'{why}")
+        }
+        ErrorKind::MissingRequiredArgument => format!("missing: {argument}"),
+        ErrorKind::ArgumentConflict => match get(ContextKind::PriorArg) {
+            prior if prior == argument => format!("'{argument}' is given more than once"),
+            prior => format!("'{argument}' cannot be used with {prior}"),
+        },
+        kind => format!("{kind} {argument}").trim_end().to_owned(),
     };
-    let nearest = did_you_mean(typed, command.get_subcommands().map(Command::get_name));
-    (!nearest.is_empty()).then(|| format!("there is no command '{typed}'{nearest}"))
+    (reason, String::new())
 }
 
 /// What to type if a program stands where only options do.
-fn without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+fn without_dashes(error: &clap::Error, name: &str, words: &[String]) -> Option<String> {
     let refused =
         error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
-    let Some(ContextValue::String(refused)) = refused else { return None };
-    let command = words.get(1).filter(|word| !word.is_empty())?;
-    let name = WITH_PROGRAM.iter().find(|name| name.starts_with(command.as_str()))?;
-    let at = words.iter().position(|word| word == refused).filter(|at| *at > 1)?;
+    let refused = refused?.to_string();
+    let at = words.iter().position(|word| *word == refused).filter(|at| *at > 1)?;
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;
     }
@@ -60,17 +85,20 @@ fn without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
 }
 
 /// A note on an option of pinwise behind `--`, where the program gets it.
-pub(crate) fn misplaced_option(words: &[OsString]) -> Option<String> {
-    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let command = words.get(1)?;
-    let name = WITH_PROGRAM[..4].iter().find(|name| name.starts_with(&**command))?;
+pub(crate) fn misplaced_option(root: &Command, words: &[OsString]) -> Option<String> {
+    let words = texts(words);
+    let (command, path) = named(root, &words);
     let (before, program) = words.split_at(words.iter().position(|word| word == "--")?);
+    let of_command = |word: &str| {
+        let mut options = command.get_arguments().filter_map(|known| known.get_long());
+        MEANT.contains(&word) && options.any(|long| word.strip_prefix("--") == Some(long))
+    };
     // Another -- is the program's own, and so is what stands behind it.
     let found = program[1..].iter().skip(1).take_while(|word| *word != "--").find(|word| {
-        MEANT.contains(&option(word)) && !before.iter().any(|other| option(other) == option(word))
+        of_command(option(word)) && !before.iter().any(|other| option(other) == option(word))
     })?;
     Some(format!(
-        "{} stands behind --, so {} gets it; an option of pinwise {name} goes before --",
+        "{} stands behind --, so {} gets it; an option of {path} goes before --",
         option(found),
         program[1]
     ))
@@ -80,43 +108,32 @@ pub(crate) fn misplaced_option(words: &[OsString]) -> Option<String> {
 const NO_COMMAND: [&str; 4] = ["--pid", "--tree", "--cgroup", "--workload"];
 
 /// What to do if `--` is the last word: a search would go on without the program that was meant.
-pub(crate) fn no_program(words: &[OsString]) -> Option<Usage> {
-    let command = words.get(1)?.to_string_lossy();
-    let mut names = WITH_PROGRAM.iter().filter(|_| !command.is_empty());
-    let name = names.find(|name| name.starts_with(&*command))?;
-    if words.iter().position(|word| word == "--")? + 1 < words.len() {
+pub(crate) fn no_program(root: &Command, words: &[OsString]) -> Option<Usage> {
+    let words = texts(words);
+    let (command, _) = named(root, &words);
+    if !takes_program(command) || words.iter().position(|word| word == "--")? + 1 < words.len() {
         return None;
     }
-    let remedy = match *name {
-        _ if words.iter().any(|word| NO_COMMAND.contains(&option(&word.to_string_lossy()))) => {
-            ", or leave -- out"
-        }
+    let remedy = match command.get_name() {
+        _ if words.iter().any(|word| NO_COMMAND.contains(&option(word))) => ", or leave -- out",
         "threads" | "tune" => ", with {n} for its number of threads",
         _ => ", or leave -- out to use built-in programs",
     };
     Some(Usage(format!("nothing stands after --: put the program and its arguments there{remedy}")))
 }
 
+fn texts(words: &[OsString]) -> Vec<String> {
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Whether a command takes a program and its arguments behind `--`.
+fn takes_program(command: &Command) -> bool {
+    command.get_arguments().any(clap::Arg::is_last_set)
+}
+
 /// A word up to its `=`.
 fn option(word: &str) -> &str {
     word.split('=').next().unwrap_or_default()
-}
-
-/// The parser's first paragraph and its tips on one line. The usage stands in the help.
-fn flat(text: &str) -> String {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let first = first.strip_prefix("error: ").unwrap_or(first);
-    let rest: Vec<&str> =
-        lines.by_ref().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    // What is missing, one a line; or which values there are.
-    let rest = rest.join(if first.ends_with(':') { ", " } else { " " });
-    let tips = lines
-        .filter_map(|line| line.trim().strip_prefix("tip: "))
-        // The tip that an unknown option might be a value does not help.
-        .filter(|tip| !tip.contains("as a value"))
-        .map(|tip| format!("; {tip}"));
-    format!("{first} {rest}").trim_end().to_owned() + &tips.collect::<String>()
 }
 
 /// The command that was typed, with its name in full: commands may be shortened.
@@ -150,32 +167,37 @@ mod tests {
     #[test]
     fn a_refusal_is_one_line_with_where_to_read() {
         for (line, expected) in [
-            (
-                "pinwise topo --frob 8",
-                "unexpected argument '--frob' found; see pinwise topo --help",
-            ),
+            ("pinwise topo --frob 8", "unexpected argument '--frob'; see pinwise topo --help"),
             (
                 "pinwise topo --machin host",
-                "unexpected argument '--machin' found; a similar argument exists: '--machine'; see \
-                 pinwise topo --help",
+                "unexpected argument '--machin'; did you mean --machine?",
             ),
             ("pinwise plce", "there is no command 'plce'; did you mean place?"),
             ("pinwise camp lst", "there is no command 'lst'; did you mean list?"),
-            ("pinwise frobnicate", "unrecognized subcommand 'frobnicate'; see pinwise --help"),
-            (
-                "pinwise export",
-                "the following required arguments were not provided: --to <FORMAT>, <PLAN>; see \
-                 pinwise export --help",
-            ),
+            ("pinwise frobnicate", "there is no command 'frobnicate'; see pinwise --help"),
+            ("pinwise export", "missing: --to <FORMAT>, <PLAN>; see pinwise export --help"),
             (
                 "pinwise campaign export 1 --format xml",
-                "invalid value 'xml' for '--format <FORMAT>' [possible values: csv, json]; see \
+                "invalid value 'xml' for '--format <FORMAT>': expected one of csv, json; see \
                  pinwise campaign export --help",
+            ),
+            (
+                "pinwise space --threads zero",
+                "invalid value 'zero' for '--threads <N>': expected a whole number from 1 to \
+                 1,024; see pinwise space --help",
+            ),
+            ("pinwise space --threads", "'--threads <N>' needs a value; see pinwise space --help"),
+            (
+                "pinwise space --threads 2 --threads 3",
+                "'--threads <N>' is given more than once; see pinwise space --help",
+            ),
+            (
+                "pinwise place --pid 7 --cgroup x",
+                "'--pid <PID>' cannot be used with --cgroup <DIR>; see pinwise place --help",
             ),
         ] {
             assert_eq!(of(line).as_deref(), Some(expected), "{line}");
         }
-        assert_eq!(flat("error: argument 'a\nb' found\n\nUsage: p\n"), "argument 'a b' found");
     }
 
     #[test]
@@ -195,7 +217,8 @@ mod tests {
     #[test]
     fn an_option_of_ours_behind_the_dashes_is_pointed_out_unless_one_is_before_them() {
         let of = |line: &str| {
-            misplaced_option(&line.split(' ').map(Into::into).collect::<Vec<OsString>>())
+            let words = line.split(' ').map(Into::into).collect::<Vec<OsString>>();
+            misplaced_option(&Arguments::command(), &words)
         };
         let note = of("pinwise thr -- xz -k f --budget=10s").unwrap();
         assert_eq!(
@@ -218,7 +241,7 @@ mod tests {
     fn dashes_with_nothing_after_them_are_refused_where_a_program_goes() {
         let of = |line: &str| {
             let words = line.split(' ').map(Into::into).collect::<Vec<OsString>>();
-            no_program(&words).map(|usage| usage.0)
+            no_program(&Arguments::command(), &words).map(|usage| usage.0)
         };
         for (line, remedy) in [
             ("pinwise place --", "leave -- out to use built-in programs"),
