@@ -151,7 +151,7 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
                     let command = store.get(kept.campaign).map(|info| info.new.command);
                     format!("with --counter: {}", again(command.unwrap_or_default()))
                 }
-                Remedy::AskAgain => {
+                Remedy::AskAgain | Remedy::RaiseBudget => {
                     let flag = Files::of_store(caller.store.as_deref()).flag();
                     format!("see them with: pinwise campaign show {}{flag}", kept.campaign.0)
                 }

@@ -64,6 +64,8 @@ pub enum Remedy {
     AsCounter,
     /// Ask again in another way, as the reason says: resuming comes to the same end.
     AskAgain,
+    /// Ask again with a larger budget.
+    RaiseBudget,
 }
 
 impl Display for Kept {

@@ -4,7 +4,7 @@ mod budget_check;
 
 pub(crate) use budget_check::too_few;
 
-use crate::error::JobError;
+use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
@@ -71,12 +71,13 @@ pub(crate) fn prepare_search(
     let tree = SharingTree::new(testbed.machine(), request.question.alike);
     let Some(left) = request.question.budget.after(spent) else {
         let search = PlacementSearch::new(&request.question, &tree, &workload).ok();
-        let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
-        return Err(JobError::failed(format!(
+        let enough = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
+        let reason = format!(
             "preparing the program took all of the budget ({}); {}",
             figures::duration(spent),
-            remedy.unwrap_or_else(|| "raise --budget".to_owned())
-        )));
+            enough.unwrap_or_else(|| "raise --budget".to_owned())
+        );
+        return Err(JobError::Failed(Failure { reason, kept: None, remedy: Remedy::RaiseBudget }));
     };
     request.question.budget = left;
     // The user's cap is in the unit shown; performance is higher-is-better.
@@ -140,8 +141,11 @@ pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::job::{Caller, Job};
-    use crate::{PlaceRequest, PlacementRequest, Silent, stored_campaign};
+    use super::*;
+    use crate::job::Job;
+    use crate::{PlaceRequest, Silent, stored_campaign};
+    use pinwise_placement::Budget;
+    use std::time::Duration;
 
     #[test]
     fn a_floor_is_refused_for_a_program_that_is_started_anew() {
@@ -152,5 +156,18 @@ mod tests {
         let error = prepared.err().unwrap().to_string();
         let refused = "--floor needs a program that keeps running: leave it out, or add --metric";
         assert_eq!(error, refused);
+    }
+
+    /// Otherwise a part of `tune` would pass on a budget that is not the user's.
+    #[test]
+    fn a_budget_that_preparing_used_up_is_told_from_other_failures() {
+        let (_folder, store) = stored_campaign::empty_store();
+        let mut asked =
+            PlacementRequest::command(["sleep", "0.05"].map(str::to_owned).into(), None);
+        asked.question.budget = Budget::Time(Duration::from_millis(1));
+        let (caller, begin) = (Caller::default(), Instant::now());
+        let prepared = prepare_search(asked, None, begin, None, &store, &caller, &mut Silent);
+        let told = |failure: &Failure| failure.remedy == Remedy::RaiseBudget;
+        assert!(matches!(prepared, Err(JobError::Failed(failure)) if told(&failure)));
     }
 }

@@ -276,6 +276,16 @@ fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
 }
 
 impl PlacementVerdict {
+    /// How many times the measurements would decide by this gain (estimate, low, high), if the
+    /// estimate stays. An interval is half as wide after four times the measurements.
+    pub fn times_to_decide((mean, low, high): (f64, f64, f64), within: f64) -> f64 {
+        // The sign of a zero would make infinity negative.
+        let rises = (mean - low) / mean.max(0.0).abs();
+        let falls = (high - mean) / (-mean).max(0.0).abs();
+        let narrows = (high - low) / (2.0 * within);
+        rises.min(falls).min(narrows).powi(2)
+    }
+
     /// The verdict by the interval of a gain over the default.
     pub(crate) fn by(low: f64, high: f64, within: f64) -> Self {
         match (low, high) {
@@ -346,6 +356,10 @@ mod tests {
         assert_eq!(verdict(Some((-0.1, -0.3, -0.01)), 0.025), PlacementVerdict::KeepDefault);
         assert_eq!(verdict(Some((0.1, -0.2, 0.4)), 0.025), PlacementVerdict::Undecided);
         assert_eq!(verdict(None, 0.025), PlacementVerdict::Undecided);
+        let times = |gain| PlacementVerdict::times_to_decide(gain, 0.025);
+        assert!((times((0.1, -0.2, 0.4)) - 9.0).abs() < 1e-9, "the lower end comes above 0");
+        assert!((times((-0.1, -0.4, 0.2)) - 9.0).abs() < 1e-9, "the upper end comes below 0");
+        assert!((times((0.0, -0.05, 0.05)) - 4.0).abs() < 1e-9, "the interval is narrow enough");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What fresh windows show of two ways against each other, as text.
 
 use crate::figures;
-use pinwise_placement::{ComparedRounds, Gain};
+use pinwise_placement::{Budget, ComparedRounds, Gain};
 use std::time::Duration;
 
 /// A gain as text: `+12 % (interval +8 % to +16 %)`.
@@ -35,29 +35,25 @@ pub(crate) fn decided_by(
     let made = rounds.count().max(1) as f64;
     let least = (ComparedRounds::FIRST_LOOK as f64 / made).max(2.0);
     let times = rounds.times_to_decide(within).unwrap_or(least).max(least);
+    let to = raise_budget(Budget::Time(budget), times, others.is_some());
     if times > MANY_TIMES {
-        return format!(
-            "To decide it, raise --budget to {} or more{}: {} were far too few.",
-            raised(budget, MANY_TIMES),
-            quieter(others),
-            figures::counted(rounds.count() as u64, "round")
-        );
+        let made = figures::counted(rounds.count() as u64, "round");
+        return format!("To decide it, {to}: {made} were far too few.");
     }
-    format!("To decide it, {}.", raise_budget(budget, times, others))
+    format!("To decide it, {to}.")
 }
 
-/// The advice to raise the budget to this many `times` its value. If others were there, it also
-/// advises a quieter machine.
-pub(crate) fn raise_budget(budget: Duration, times: f64, others: Option<f64>) -> String {
-    format!("raise --budget to {}{}", raised(budget, times), quieter(others))
-}
-
-fn raised(budget: Duration, times: f64) -> String {
-    figures::duration(rounded_up(budget.mul_f64(times)))
-}
-
-fn quieter(others: Option<f64>) -> &'static str {
-    if others.is_some() { " on a quieter machine" } else { "" }
+/// The advice to raise the budget to this many `times` its value. If others were there (`busy`), it
+/// also advises a quieter machine.
+pub(crate) fn raise_budget(budget: Budget, times: f64, busy: bool) -> String {
+    let raised = times.min(MANY_TIMES);
+    let raised = match budget {
+        Budget::Time(time) => figures::duration(rounded_up(time.mul_f64(raised))),
+        Budget::Measurements(count) => format!("{:.0}", (count as f64 * raised).ceil()),
+    };
+    let or_more = if times > MANY_TIMES { " or more" } else { "" };
+    let quieter = if busy { " on a quieter machine" } else { "" };
+    format!("raise --budget to {raised}{or_more}{quieter}")
 }
 
 /// Rounded up to a unit that a user would give. The unit is 5 s up to a minute, and then a minute.

@@ -5,7 +5,7 @@ use crate::other_load::busy;
 use crate::reason::unmeasured_remedy;
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
-use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
+use pinwise_placement::{Budget, ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
 use pinwise_threads::{
     NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, SetAside, Sign, ThreadsNote,
 };
@@ -374,7 +374,10 @@ impl NothingCompared {
             0 => String::new(),
             _ => format!(" Set aside: {}.", set_aside_text(*set_aside)),
         };
-        let to = if *interrupted { RESUME.into() } else { raise_budget(*budget, 2.0, *others) };
+        let to = match interrupted {
+            true => RESUME.into(),
+            false => raise_budget(Budget::Time(*budget), 2.0, others.is_some()),
+        };
         format!("Undecided: {why}.{aside} To decide it, {to}.")
     }
 }

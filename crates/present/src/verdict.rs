@@ -2,6 +2,7 @@
 //! and on the page.
 
 use crate::figures;
+use crate::gain::raise_budget;
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
@@ -153,17 +154,17 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         }
         PlacementVerdict::Undecided if outcome.baseline.is_none() => {
             let remedy = match outcome.failure {
-                Some(_) => "Check the last failure, and repeat.",
-                None => "Raise --budget.",
+                Some(_) => "check the last failure, and repeat".to_owned(),
+                None => raise_budget(question.budget, 2.0, false),
             };
-            let reason = format!("the program was not measured unpinned. {remedy}");
+            let reason = format!("the program was not measured unpinned. {}", sentence(&remedy));
             return Verdict { heading: "Undecided", reason };
         }
         PlacementVerdict::Undecided => {
             let reason = format!(
                 "the measurements do not show whether the best assignment beats unpinned. To \
                  decide it, {}.",
-                decides(outcome)
+                decides(question, outcome)
             );
             return Verdict { heading: "Undecided", reason };
         }
@@ -180,14 +181,16 @@ pub(crate) fn below_floor(outcome: &Outcome) -> Option<&str> {
 }
 
 /// What would decide it.
-fn decides(outcome: &Outcome) -> &'static str {
-    let busy = outcome.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
+fn decides(question: &PlacementQuestion, outcome: &Outcome) -> String {
     let precise = |reason: &StopReason| matches!(reason, StopReason::Precise { .. });
-    match (outcome.stopped_because.iter().any(precise), busy) {
-        (true, _) => "lower --precision",
-        (false, true) => "raise --budget on a quieter machine",
-        (false, false) => "raise --budget",
+    if outcome.stopped_because.iter().any(precise) {
+        return "lower --precision".to_owned();
     }
+    let busy = outcome.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
+    let times = outcome
+        .gain
+        .map_or(2.0, |gain| PlacementVerdict::times_to_decide(gain, question.within).max(2.0));
+    raise_budget(question.budget, times, busy)
 }
 
 /// A budget that may suffice if measurements keep their mean time. It is at least twice the budget

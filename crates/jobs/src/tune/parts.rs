@@ -17,7 +17,7 @@ use super::{
     stored_placements,
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
-use crate::error::JobError;
+use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::last_comparison::{
@@ -390,6 +390,10 @@ fn place_number(
         .and_then(|request| place_part(request, Some(parent), caller, store, events));
     let (searched, reason) = match placed {
         Ok(searched) => (Some(searched), None),
+        // The budget that the message names is that of the part.
+        Err(JobError::Failed(Failure { remedy: Remedy::RaiseBudget, .. })) => {
+            (None, Some(Unmeasured::NoTime))
+        }
         Err(JobError::Failed(failure)) => {
             (None, Some(Unmeasured::Failed { error: failure.reason }))
         }

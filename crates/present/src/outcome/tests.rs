@@ -232,6 +232,28 @@ fn what_few_windows_leave_open_is_left_open() {
     );
 }
 
+#[test]
+fn what_may_decide_a_verdict_is_told_with_an_amount() {
+    let unit = Unit::rate("packets/s");
+    let undecided = |budget, gain| {
+        let question = PlacementQuestion { within: 0.025, budget, ..question() };
+        let info = campaign(unit.clone());
+        let outcome = Outcome {
+            verdict: PlacementVerdict::Undecided,
+            gain: Some(gain),
+            stopped_because: Vec::new(),
+            ..outcome(unit.clone(), 1.72e6)
+        };
+        let reason = verdict(&info, &question, &outcome).reason;
+        reason.split_once("To decide it, ").unwrap().1.to_owned()
+    };
+    let (count, time) = (Budget::Measurements(240), Budget::Time(Duration::from_secs(20)));
+    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 960.");
+    assert_eq!(undecided(time, (0.05, -0.05, 0.15)), "raise --budget to 2 min.");
+    assert_eq!(undecided(time, (0.05, -0.01, 0.11)), "raise --budget to 40 s.");
+    assert_eq!(undecided(time, (0.01, -0.4, 0.5)), "raise --budget to 6 min or more.");
+}
+
 /// The text, with the question that the campaign stores.
 fn text_of(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usize) -> String {
     let question = PlacementQuestion::deserialize(&info.new.question).unwrap();
