@@ -169,26 +169,6 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
 }
 
 #[test]
-fn nothing_is_pinned_where_nothing_can_be_noted() {
-    let directory = tempfile::tempdir().unwrap();
-    let plan = plan(directory.path(), &["sh"]);
-    let shell = Shell::start();
-    let before = allowed(shell.0.id());
-    let pid = shell.0.id().to_string();
-    let output = command(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force"])
-        .env("XDG_DATA_HOME", "/dev/null")
-        .output()
-        .unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(
-        errors.contains("cannot store the affinities to restore; set XDG_DATA_HOME"),
-        "{errors}"
-    );
-    assert_eq!(allowed(shell.0.id()), before);
-}
-
-#[test]
 fn undo_wants_no_plan_and_anything_else_wants_one() {
     for words in [&["apply", "--undo", "plan.toml", "--pid", "1"][..], &["apply", "--pid", "1"]] {
         assert_eq!(pinwise(words).status.code(), Some(2), "{words:?}");
