@@ -169,6 +169,22 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
 }
 
 #[test]
+fn a_refused_thread_has_a_kind_and_a_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let text = fs::read_to_string(&plan).unwrap();
+    fs::write(&plan, text.replace(&format!("cpus = \"{}\"", cpu()), "cpus = \"4095\"")).unwrap();
+    let shell = Shell::start();
+    let pid = shell.0.id().to_string();
+    let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let refused = &document["refused"][0];
+    assert_eq!((&refused["name"], &refused["kind"]), (&"sh".into(), &"excluded".into()));
+    assert!(refused["reason"].as_str().unwrap().contains("may not run on CPU 4095"), "{refused}");
+}
+
+#[test]
 fn undo_wants_no_plan_and_anything_else_wants_one() {
     for words in [&["apply", "--undo", "plan.toml", "--pid", "1"][..], &["apply", "--pid", "1"]] {
         assert_eq!(pinwise(words).status.code(), Some(2), "{words:?}");

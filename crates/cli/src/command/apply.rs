@@ -84,6 +84,9 @@ struct Thread<'a> {
     /// Where it may run now, with --dry-run.
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<String>,
+    /// Why it was refused.
+    #[serde(flatten)]
+    refusal: Option<&'a AffinityError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -225,8 +228,9 @@ fn named<'a>(
     name: &'a str,
     tid: Tid,
     cpus: &CpuSet,
-    result: &Result<(), AffinityError>,
+    result: &'a Result<(), AffinityError>,
 ) -> Thread<'a> {
-    let reason = result.as_ref().err().map(ToString::to_string);
-    Thread { name, tid: tid.0, cpus: cpus.to_string(), now: None, reason }
+    let refusal = result.as_ref().err();
+    let reason = refusal.map(ToString::to_string);
+    Thread { name, tid: tid.0, cpus: cpus.to_string(), now: None, refusal, reason }
 }
