@@ -1,14 +1,14 @@
 //! Plan files: on the command line, and beside the store.
 
-use crate::output::{Usage, aside, read_input};
+use crate::output::{Stdout, Usage, aside, read_input};
 use crate::store;
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo};
-use pinwise_jobs::NoPlan;
-use pinwise_placement::Plan;
-use pinwise_present::{plan_caution, plan_differences, shell, stop_reasons};
-use pinwise_topology::{CpuSet, Machine};
+use pinwise_jobs::{ApplyError, NoPlan, NumberOutcome, PlanEvent};
+use pinwise_measure::ProgramNote;
+use pinwise_placement::{Plan, PlannedNumber};
+use pinwise_present::{plan_caution, plan_difference, shell, stop_reasons};
 use std::path::{Path, PathBuf};
 
 /// The plan a command is about.
@@ -95,56 +95,63 @@ fn without_plan(info: &CampaignInfo) -> String {
     }
 }
 
-/// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
-pub(crate) fn check(plan: &Plan, machine: &Machine, force: bool) -> anyhow::Result<()> {
-    let mut differences = plan_differences(plan, &pinwise_linux::fingerprint(machine));
-    differences.extend(lacking(plan, machine));
-    if force {
-        differences
-            .iter()
-            .for_each(|difference| crate::output::aside(&format!("warning: {difference}")));
-    } else if !differences.is_empty() {
-        anyhow::bail!(
-            "the plan does not fit: {}; run `pinwise place` again, or use --force if you know \
-             that it fits",
-            differences.join("; ")
-        );
-    }
-    Ok(())
-}
-
-/// The CPUs of the plan that `machine` lacks, as a clause.
-fn lacking(plan: &Plan, machine: &Machine) -> Option<String> {
-    let cannot = plan.cpus().difference(&machine.allowed);
-    (!cannot.is_empty())
-        .then(|| format!("the plan uses CPU {cannot}, which is offline here or not allowed"))
-}
-
 /// Notes on stderr that a plan of this machine uses a CPU that it lacks. A plan of another machine
 /// is for use there.
 pub(crate) fn note_lacking(plan: &Plan) {
     let Ok(machine) = pinwise_linux::this_machine() else { return };
     let is_ours = plan.machine.topology == pinwise_linux::fingerprint(&machine).topology;
-    if let Some(lacking) = lacking(plan, &machine).filter(|_| is_ours) {
+    if let Some(lacking) = plan.lacking(&machine.allowed).filter(|_| is_ours) {
+        let lacking = plan_difference(&lacking);
         aside(&format!("note: {lacking}: bring it online, or place again"));
     }
 }
 
-/// `thread a`, `threads a, b and c`, and of many some.
-pub(crate) fn named(names: &[&str]) -> String {
-    const SHOWN: usize = 8;
-    let more = names.len().saturating_sub(SHOWN);
-    let shown = &names[..names.len() - more];
-    match (shown, more) {
-        ([only], _) => format!("thread {only}"),
-        ([first @ .., last], 0) => format!("threads {} and {last}", first.join(", ")),
-        (shown, more) => format!("threads {} and {more} more", shown.join(", ")),
+/// Says on stderr what happens while a plan is used. The threads that are pinned are not said here.
+pub(crate) fn tell(event: &PlanEvent<'_>) {
+    let text = match event {
+        PlanEvent::Difference(difference) => format!("warning: {}", plan_difference(difference)),
+        PlanEvent::Number { n, outcome } => number_text(*n, *outcome),
+        PlanEvent::NoPins => {
+            "note: the plan pins no thread: all stay where they may run now".into()
+        }
+        PlanEvent::OfflineForgotten(cpus) => {
+            let note = ProgramNote::OfflineForgotten { cpus: cpus.to_string() };
+            format!("note: {}", pinwise_present::note(&note))
+        }
+        PlanEvent::Pinned(_) => return,
+    };
+    aside(&text);
+}
+
+/// What becomes of a plan's number, and what to do about it.
+fn number_text(n: u32, outcome: NumberOutcome<'_>) -> String {
+    let place = PlannedNumber::PLACE;
+    match outcome {
+        NumberOutcome::Settable(command) => {
+            format!("note: --set would set n = {n} with: {command}")
+        }
+        NumberOutcome::NotAsked(command) => format!(
+            "note: the plan is for n = {n}, the program keeps its number; add --set to run: \
+             {command}"
+        ),
+        NumberOutcome::Set(command) => format!("note: n = {n} was set with: {command}"),
+        NumberOutcome::NeedsStart => format!(
+            "note: the plan is for n = {n}, which needs a new start: pinwise run PLAN -- CMD \
+             {place}"
+        ),
+        NumberOutcome::Unused => {
+            format!("warning: the plan's n = {n} is not used: write {place} where CMD takes it")
+        }
     }
 }
 
-/// Threads and their CPUs, as [`pinwise_linux::PlanPinner`] wants them.
-pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
-    plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone())).collect()
+/// The error of a plan that could not be used, with its exit code.
+pub(crate) fn failed(error: ApplyError) -> anyhow::Error {
+    match error {
+        ApplyError::Output(error) => Stdout(error).into(),
+        error if error.is_usage() => Usage(error.to_string()).into(),
+        error => error.into(),
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +160,7 @@ mod tests {
     use pinwise_campaign::{CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Budget, PlacementQuestion, StrategyName};
-    use pinwise_topology::Alike;
+    use pinwise_topology::{Alike, Machine};
 
     /// What `place` was asked.
     fn question() -> serde_json::Value {
@@ -239,12 +246,5 @@ mod tests {
         );
         other.new.kind = Kind::Tune;
         assert!(without_plan(&other).ends_with("see its answer with pinwise campaign show 3"));
-    }
-
-    #[test]
-    fn many_threads_are_named_in_one_line() {
-        assert_eq!(named(&["a"]), "thread a");
-        assert_eq!(named(&["a", "b", "c"]), "threads a, b and c");
-        assert_eq!(named(&["x"; 11]), format!("threads {} and 3 more", ["x"; 8].join(", ")));
     }
 }

@@ -18,6 +18,11 @@ pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
     Ok(data.join("pinwise"))
 }
 
+/// The folder in which the affinities that a plan replaces are noted.
+pub(crate) fn undo_notes() -> Result<PathBuf, Usage> {
+    Ok(data_folder("set XDG_DATA_HOME to a folder you may write to")?.join("applied"))
+}
+
 /// The store that commands find by themselves, if there is one.
 pub(crate) fn default_existing() -> anyhow::Result<Option<Store>> {
     StoreArguments { store: None }.open_existing()

@@ -169,23 +169,19 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
 }
 
 #[test]
-fn nothing_is_pinned_where_nothing_can_be_noted() {
+fn a_refused_thread_has_a_kind_and_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);
+    let text = fs::read_to_string(&plan).unwrap();
+    fs::write(&plan, text.replace(&format!("cpus = \"{}\"", cpu()), "cpus = \"4095\"")).unwrap();
     let shell = Shell::start();
-    let before = allowed(shell.0.id());
     let pid = shell.0.id().to_string();
-    let output = command(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force"])
-        .env("XDG_DATA_HOME", "/dev/null")
-        .output()
-        .unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(
-        errors.contains("cannot store the affinities to restore; set XDG_DATA_HOME"),
-        "{errors}"
-    );
-    assert_eq!(allowed(shell.0.id()), before);
+    let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let refused = &document["refused"][0];
+    assert_eq!((&refused["name"], &refused["kind"]), (&"sh".into(), &"excluded".into()));
+    assert!(refused["reason"].as_str().unwrap().contains("may not run on CPU 4095"), "{refused}");
 }
 
 #[test]

@@ -589,6 +589,10 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
         (&listed["campaigns"][0]["id"], &listed["unreadable"][0]["id"]),
         (&1.into(), &2.into())
     );
+    let unreadable = &listed["unreadable"][0];
+    assert_eq!(unreadable["kind"], "other_version");
+    assert!(unreadable["error"].as_str().unwrap().contains("missing field"), "{unreadable}");
+    assert!(unreadable["reason"].as_str().unwrap().contains("that this version cannot read"));
     let table = on_store(&["campaign", "list"]);
     assert!(table.status.success(), "{table:?}");
     assert!(String::from_utf8_lossy(&table.stdout).contains("unreadable"), "{table:?}");

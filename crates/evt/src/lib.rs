@@ -15,7 +15,8 @@
 //! [`Refusal`] with the reason why there is none. There are two estimators ([`Method`]): the
 //! published one, and a Bayesian one. The Bayesian one is better calibrated, and the default.
 //! [`plots`] returns the data behind an estimate. [`capture_probability()`] and [`better_fraction`]
-//! need no model. [`looks`] lists the sample sizes at which to ask.
+//! need no model. [`looks`] lists the sample sizes at which to ask. [`Better::estimate`] bounds
+//! values of which the lower ones are the better ones.
 //!
 //! # Limits
 //!
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod bayes;
+mod better;
 mod capture_probability;
 mod diagnostic;
 mod estimate;
@@ -42,6 +44,7 @@ mod plot;
 mod profile_likelihood;
 mod sample;
 
+pub use better::{Better, ValueBound};
 pub use capture_probability::{better_fraction, capture_probability, looks};
 pub use diagnostic::{Diagnostic, Limit, Refusal};
 pub use estimate::{BoundEstimate, Estimator, Method, Options, estimate};

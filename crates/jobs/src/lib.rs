@@ -11,6 +11,9 @@
 //! Their receiver decides how to show them. Every way to end a run is a value: an answer, or a
 //! [`JobError`] that says what is stored.
 //!
+//! A plan is used without a store: [`HeldProgram`] applies it, [`PlannedStart`] starts a program
+//! under it.
+//!
 //! # Map
 //!
 //! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
@@ -19,10 +22,12 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `custom_testbed`.
+//! - Using a plan: `apply`.
 //! - Results: `stored_campaign`, `plan_file`, `no_plan`, `delete`, `output_check`, `error`.
 
 #![forbid(unsafe_code)]
 
+mod apply;
 mod calibrate;
 mod campaign_run;
 mod characterize;
@@ -54,6 +59,10 @@ mod threads;
 mod tune;
 mod with_other_load;
 
+pub use apply::{
+    AppliedPlan, ApplyError, ApplyOptions, HeldProgram, MissingThreads, NumberOutcome, PlanEvent,
+    PlanEvents, PlannedRun, PlannedStart, Preview, Unplaced,
+};
 pub use calibrate::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::record_count;
 pub use characterize::{

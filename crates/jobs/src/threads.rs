@@ -253,7 +253,7 @@ pub(crate) struct Searched {
     /// How it ended.
     pub ending: Ending,
     /// The program that was probed. One that goes on running does so until this is dropped.
-    pub program: HeldProgram,
+    pub program: ProgramProber,
 }
 
 impl Searched {
@@ -269,14 +269,14 @@ impl Searched {
 }
 
 /// The program that was probed.
-pub(crate) enum HeldProgram {
+pub(crate) enum ProgramProber {
     /// A program on this machine.
     Here(Box<LinuxProber>),
     /// A program on a model.
     Modelled(Box<ModelProber>),
 }
 
-impl HeldProgram {
+impl ProgramProber {
     /// Whether the last probe failed because what was asked for does not exist.
     fn names_nothing(&self) -> bool {
         match self {
@@ -357,7 +357,7 @@ pub(crate) fn search_threads(
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
                 if !searcher.is_next_stage() || ending == Ending::Interrupted {
-                    break (ending, records, HeldProgram::Here(Box::new(prober)));
+                    break (ending, records, ProgramProber::Here(Box::new(prober)));
                 }
                 ready.learn(&prober);
             }
@@ -370,7 +370,7 @@ pub(crate) fn search_threads(
                     .cancelled_by(interrupt.clone());
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
-                break (ending, records, HeldProgram::Modelled(Box::new(prober)));
+                break (ending, records, ProgramProber::Modelled(Box::new(prober)));
             }
             (ThreadsProgram::Here(_), None) => {
                 return Err(JobError::failed("the program was not opened"));

@@ -32,7 +32,7 @@ use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
     PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
-use pinwise_present::{Summary, TuneVerdict, Unplaced, tagged_tune_notes};
+use pinwise_present::{NoPlacement, Summary, TuneVerdict, tagged_tune_notes};
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Fingerprint, Machine, SharingTree};
@@ -218,11 +218,11 @@ impl TuneAnswer {
 
 impl TunedPlacement {
     /// Why there is no placement of it that could be compared; `None` if there is one.
-    fn unplaced(&self) -> Option<Unplaced<'_>> {
+    fn unplaced(&self) -> Option<NoPlacement<'_>> {
         match &self.searched {
-            None => self.reason.as_ref().map(Unplaced::Unsearched),
+            None => self.reason.as_ref().map(NoPlacement::Unsearched),
             Some(StoredSearch { outcome, .. }) => {
-                outcome.best.is_none().then_some(Unplaced::Unannounced(outcome))
+                outcome.best.is_none().then_some(NoPlacement::Unannounced(outcome))
             }
         }
     }

@@ -4,15 +4,18 @@ use crate::process::user_of;
 use crate::sys;
 use crate::thread::Tid;
 use pinwise_topology::CpuSet;
+use serde::{Serialize, Serializer};
 use std::fs;
 use std::io;
 
-/// Why an affinity could not be read or changed.
-#[derive(Debug, thiserror::Error)]
+/// Why an affinity could not be read or changed. As a value it leaves out the thread and the CPUs,
+/// which belong to the request.
+#[derive(Debug, thiserror::Error, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AffinityError {
     /// The thread has ended: data, not a failure.
     #[error("thread {0} has ended")]
-    Gone(Tid),
+    Gone(#[serde(skip)] Tid),
     /// None of the CPUs is left after the cpuset of the thread's cgroup, or they are offline.
     #[error(
         "thread {tid} may not run on CPU {cpus}: its cgroup's cpuset excludes it, or it is \
@@ -20,8 +23,10 @@ pub enum AffinityError {
     )]
     Excluded {
         /// The thread.
+        #[serde(skip)]
         tid: Tid,
         /// The CPUs asked for.
+        #[serde(skip)]
         cpus: CpuSet,
     },
     /// Another user's thread.
@@ -32,18 +37,26 @@ pub enum AffinityError {
     )]
     NotPermitted {
         /// The thread.
+        #[serde(skip)]
         tid: Tid,
         /// Its user, if known.
         user: Option<u32>,
     },
     /// Anything else.
     #[error("cannot set the affinity of thread {tid}: {cause}")]
+    #[serde(rename = "other")]
     System {
         /// The thread.
+        #[serde(skip)]
         tid: Tid,
         /// The kernel's error.
+        #[serde(rename = "error", serialize_with = "text")]
         cause: io::Error,
     },
+}
+
+fn text<S: Serializer>(cause: &io::Error, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(cause)
 }
 
 impl AffinityError {
@@ -174,5 +187,19 @@ mod tests {
         let error = set(this, &none).unwrap_err();
         assert!(matches!(error, AffinityError::Excluded { .. }));
         assert!(error.to_string().contains("CPU 8191: its cgroup's cpuset excludes it"));
+    }
+    #[test]
+    fn a_refusal_is_a_kind_with_values() {
+        let json = |code| {
+            let error = named(Tid(i32::MAX), &CpuSet::new(), io::Error::from_raw_os_error(code));
+            serde_json::to_value(error).unwrap()
+        };
+        assert_eq!(json(libc::ESRCH), serde_json::json!({ "kind": "gone" }));
+        assert_eq!(json(libc::EINVAL), serde_json::json!({ "kind": "excluded" }));
+        let not_permitted = serde_json::json!({ "kind": "not_permitted", "user": null });
+        assert_eq!(json(libc::EPERM), not_permitted);
+        let error = io::Error::from_raw_os_error(libc::EFAULT).to_string();
+        let other = serde_json::json!({ "kind": "other", "error": error });
+        assert_eq!(json(libc::EFAULT), other);
     }
 }

@@ -1,7 +1,7 @@
 //! The threads that the user wants placed, by name, and why the others are left alone.
 
 use pinwise_measure::{LeftAlone, ProgramNote};
-use regex::Regex;
+use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -28,17 +28,8 @@ impl ThreadFilter {
     /// Selects the threads whose names match `include`, except those that match `exclude`.
     pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, ThreadFilterError> {
         let compiled = |text: &str| {
-            Regex::new(text).map_err(|error| {
-                // The last line has the reason; those before it draw the pattern.
-                let reason = error
-                    .to_string()
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ")
-                    .to_owned();
-                ThreadFilterError { text: text.into(), reason }
-            })
+            Regex::new(text)
+                .map_err(|error| ThreadFilterError { text: text.into(), reason: error.to_string() })
         };
         let (include, exclude) =
             (include.map(compiled).transpose()?, exclude.map(compiled).transpose()?);

@@ -4,7 +4,7 @@ use crate::MetricError;
 use crate::number::{self, Comma};
 use crate::source::MetricValue;
 use crate::words::{self, behind_number, unit_behind};
-use regex::{Captures, Regex};
+use regex_lite::{Captures, Regex, RegexBuilder};
 use std::fmt;
 
 /// A regular expression whose first group, or the one named `value`, is the number. `thousands` and
@@ -29,12 +29,8 @@ impl Pattern {
     /// [`MetricError::Pattern`] when it is no regular expression, [`MetricError::NoGroup`] when
     /// nothing in it says which part is the number.
     pub fn new(text: &str) -> Result<Self, MetricError> {
-        let regex = regex::RegexBuilder::new(text).multi_line(true).build().map_err(|error| {
-            // The crate draws the place over several lines and gives the reason in the last.
-            let message = error.to_string();
-            let reason =
-                message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            MetricError::Pattern { pattern: text.into(), reason }
+        let regex = RegexBuilder::new(text).multi_line(true).build().map_err(|error| {
+            MetricError::Pattern { pattern: text.into(), reason: error.to_string() }
         })?;
         let group = |name: &str| regex.capture_names().position(|group| group == Some(name));
         let seconds = group("seconds");

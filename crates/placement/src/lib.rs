@@ -36,7 +36,10 @@ pub use last_comparison::{ComparedRounds, Gain, LastComparisonVerdict, Way};
 pub use last_comparison_note::{LastComparisonNote, Unmeasured};
 pub use outcome::{Drift, Outcome, OutcomeNote, PlacedAssignment, PlacementVerdict, SearchCost};
 pub use pinwise_prediction::ProfilingEnd;
-pub use plan::{Plan, PlanError, PlanEvidence, PlanNote, PlanOrigin, PlannedNumber, PlannedThread};
+pub use plan::{
+    MachineCondition, Plan, PlanDifference, PlanError, PlanEvidence, PlanNote, PlanOrigin,
+    PlannedNumber, PlannedThread,
+};
 pub use question::{
     BlackboxOptions, Budget, LevelSource, PlacementQuestion, StrategyName, TestbedAbilities,
 };

@@ -6,9 +6,11 @@
 //! the kernel's numbers, so it means nothing on another machine. It was made for the machine of
 //! [`Plan::machine`].
 
+mod difference;
 mod error;
 mod identity;
 
+pub use difference::{MachineCondition, PlanDifference};
 pub use error::PlanError;
 use error::malformed;
 

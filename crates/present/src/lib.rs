@@ -55,7 +55,7 @@ pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
 };
 pub use pinwise_figures as figures;
-pub use plan::{plan_caution, plan_differences};
+pub use plan::{named_threads, plan_caution, plan_difference};
 pub use printable::{one_line, printable};
 pub use progress_notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use reason::{
@@ -68,7 +68,8 @@ pub use threads::{
     NothingCompared, NumberSearchStop, NumberVerdict, fewer_threads, set_aside_text, threads_note,
 };
 pub use tune::{
-    TuneVerdict, Unplaced, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
+    NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next,
+    tune_part,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{

@@ -1,8 +1,7 @@
 //! What speaks against a plan: its own search, and what has changed since.
 
 use crate::note::sentence;
-use pinwise_placement::{PlacementVerdict, Plan};
-use pinwise_topology::Fingerprint;
+use pinwise_placement::{MachineCondition, PlacementVerdict, Plan, PlanDifference};
 
 /// What the search of a plan says against it, in sentences. `None` if it says nothing. The plan's
 /// `[origin]` has all of it.
@@ -31,41 +30,47 @@ pub fn plan_caution(plan: &Plan) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// How the machine differs from the one the plan was found on, one line each; empty if the plan
-/// fits. A condition that either side does not know is no difference.
-pub fn plan_differences(plan: &Plan, now: &Fingerprint) -> Vec<String> {
-    let then = &plan.machine;
-    let mut differences = Vec::new();
-    if then.topology != now.topology {
-        differences.push(format!(
+/// A difference between the machine of a plan and this one, as a clause.
+pub fn plan_difference(difference: &PlanDifference) -> String {
+    match difference {
+        PlanDifference::Topology { planned, here } => format!(
             "the plan is for another topology ({}: {}; here {}: {})",
-            then.model, then.summary, now.model, now.summary
-        ));
-    } else if then.model != now.model {
-        differences.push(format!(
-            "the plan is for another processor ({}; here {})",
-            then.model, now.model
-        ));
-    }
-    for (what, then, now) in [
-        ("SMT was", &then.smt, &now.smt),
-        ("the kernel was", &then.kernel, &now.kernel),
-        ("the frequency governor was", &then.governor, &now.governor),
-    ] {
-        if let (Some(then), Some(now)) = (then, now)
-            && then != now
-        {
-            differences.push(format!("{what} {then}, is {now}"));
+            planned.model, planned.summary, here.model, here.summary
+        ),
+        PlanDifference::Processor { planned, here } => {
+            format!("the plan is for another processor ({planned}; here {here})")
+        }
+        PlanDifference::Condition { condition, planned, here } => {
+            let what = match condition {
+                MachineCondition::Smt => "SMT",
+                MachineCondition::Kernel => "the kernel",
+                MachineCondition::Governor => "the frequency governor",
+            };
+            format!("{what} was {planned}, is {here}")
+        }
+        PlanDifference::Lacking { cpus } => {
+            format!("the plan uses CPU {cpus}, which is offline here or not allowed")
         }
     }
-    differences
+}
+
+/// `thread a`, `threads a, b and c`, and of many some.
+pub fn named_threads(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = &names[..names.len() - more];
+    match (shown, more) {
+        ([only], _) => format!("thread {only}"),
+        ([first @ .., last], 0) => format!("threads {} and {last}", first.join(", ")),
+        (shown, more) => format!("threads {} and {more} more", shown.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use pinwise_placement::{PlanNote, PlanOrigin, PlannedThread};
-    use pinwise_topology::{CpuId, Machine};
+    use pinwise_topology::{CpuId, CpuSet, Fingerprint, Machine};
 
     fn machine() -> Fingerprint {
         Fingerprint {
@@ -111,25 +116,42 @@ mod tests {
 
     #[test]
     fn differences_name_what_changed_and_ignore_what_is_unknown() {
-        let plan = Plan::new("ipfwd", machine(), Vec::new());
-        assert!(plan_differences(&plan, &machine()).is_empty());
+        let plan = planned(PlacementVerdict::Pin, false, true);
+        let all = CpuSet::from_iter([CpuId(0), CpuId(1)]);
+        let differences = |here: &Fingerprint, allowed: &CpuSet| -> Vec<String> {
+            plan.differences(here, allowed).iter().map(plan_difference).collect()
+        };
+        assert!(differences(&machine(), &all).is_empty());
+        assert_eq!(
+            differences(&machine(), &CpuSet::from_iter([CpuId(0)])),
+            ["the plan uses CPU 1, which is offline here or not allowed"]
+        );
         let unknown = Fingerprint { kernel: None, smt: None, ..machine() };
-        assert!(plan_differences(&plan, &unknown).is_empty());
+        assert!(differences(&unknown, &all).is_empty());
         let changed = Fingerprint {
             kernel: Some("6.12.1".into()),
             smt: Some("off".into()),
             governor: Some("powersave".into()),
             ..Fingerprint::of(&Machine::from_shape("2x2").unwrap())
         };
-        let differences = plan_differences(&plan, &changed);
-        assert_eq!(differences.len(), 3);
-        assert!(differences[0].contains("here 2x2: 2 cores, 4 contexts"), "{differences:?}");
-        assert_eq!(differences[1], "SMT was on, is off");
-        assert_eq!(differences[2], "the kernel was 6.1.0-18-amd64, is 6.12.1");
+        let changes = differences(&changed, &all);
+        assert_eq!(changes.len(), 3);
+        assert!(changes[0].contains("here 2x2: 2 cores, 4 contexts"), "{changes:?}");
+        assert_eq!(changes[1], "SMT was on, is off");
+        assert_eq!(changes[2], "the kernel was 6.1.0-18-amd64, is 6.12.1");
         let newer = Fingerprint { model: "newer".into(), ..machine() };
         assert_eq!(
-            plan_differences(&plan, &newer),
+            differences(&newer, &all),
             ["the plan is for another processor (2x2x2; here newer)"]
         );
+    }
+    #[test]
+    fn many_threads_are_named_in_one_line() {
+        let named = |names: &[&str]| {
+            named_threads(&names.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["a"]), "thread a");
+        assert_eq!(named(&["a", "b", "c"]), "threads a, b and c");
+        assert_eq!(named(&["x"; 11]), format!("threads {} and 3 more", ["x"; 8].join(", ")));
     }
 }

@@ -34,21 +34,21 @@ pub struct TuneVerdict<'a> {
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
-    pub unplaced: Option<Unplaced<'a>>,
+    pub unplaced: Option<NoPlacement<'a>>,
     /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
 }
 
 /// Why there is no placement of a number that could be compared.
 #[derive(Clone, Copy, Debug)]
-pub enum Unplaced<'a> {
+pub enum NoPlacement<'a> {
     /// It was not searched for.
     Unsearched(&'a Unmeasured),
     /// Its search announced no assignment.
     Unannounced(&'a Outcome),
 }
 
-impl Unplaced<'_> {
+impl NoPlacement<'_> {
     fn text(self) -> String {
         match self {
             Self::Unsearched(why) => unmeasured(why),
@@ -357,7 +357,7 @@ mod tests {
             budget: Duration::from_secs(60),
             n: 3,
             default,
-            unplaced: unplaced.map(Unplaced::Unsearched),
+            unplaced: unplaced.map(NoPlacement::Unsearched),
             others: None,
         }
         .text()

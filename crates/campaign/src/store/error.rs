@@ -2,28 +2,46 @@
 
 use super::CampaignId;
 use rusqlite::ErrorCode;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a writer waits for another process's commit.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why the store cannot serve. One line for the user.
-#[derive(Debug, thiserror::Error)]
+/// Why the store cannot serve. One line for the user. As a value it leaves out the file.
+#[derive(Debug, thiserror::Error, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StoreError {
     /// The file: missing, locked, full, not ours, newer than this version, damaged. Records that
     /// were acknowledged are kept.
     #[error("{path}: {reason}", path = path.display())]
+    #[serde(rename = "other")]
     Unusable {
         /// The file.
+        #[serde(skip)]
         path: PathBuf,
         /// What is wrong and what to do.
+        #[serde(rename = "error")]
         reason: String,
+    },
+    /// A campaign is stored in another form than this version's.
+    #[error("{path}: holds a campaign that this version cannot read ({cause}); use the version \
+        that wrote it, or another file with --store", path = path.display())]
+    #[serde(rename = "other_version")]
+    Unreadable {
+        /// The file.
+        #[serde(skip)]
+        path: PathBuf,
+        /// What differs.
+        #[serde(rename = "error")]
+        cause: String,
     },
     /// No campaign has this number.
     #[error("{path}: there is no campaign {id}; {known}", path = path.display(), id = id.0)]
     NoCampaign {
         /// The file.
+        #[serde(skip)]
         path: PathBuf,
         /// The number asked for.
         id: CampaignId,
@@ -59,11 +77,7 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
 /// SQLite's error codes as cause and remedy.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = error {
-        let reason = format!(
-            "holds a campaign that this version cannot read ({cause}); use the version that wrote \
-             it, or another file with --store"
-        );
-        return unusable(path, reason);
+        return StoreError::Unreadable { path: path.to_owned(), cause: cause.to_string() };
     }
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with \

@@ -1,25 +1,18 @@
 //! `pinwise apply`: re-pins the threads of a running program as a plan says.
 
 use crate::number_argument;
-use crate::output::{self, Usage};
+use crate::output;
 use crate::plan::{self, PlanArgument};
+use crate::store;
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_linux::{
-    AffinityError, EndedThreads, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope,
-    TargetError, Tid, UndoNotes, affinity, process, this_machine,
-};
-use pinwise_measure::ProgramNote;
-use pinwise_placement::{Plan, PlannedNumber};
-use pinwise_present::figures::counted;
+use pinwise_jobs::{ApplyOptions, HeldProgram, Interrupt, PlanEvent, Preview};
+use pinwise_linux::{AffinityError, Pid, Pinned, Released, Tid};
 use pinwise_present::one_line;
 use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-const CANNOT_LOOK: &str = "cannot read the program's threads";
+use std::io;
 
 /// Pin the threads of a running program by a plan
 ///
@@ -73,7 +66,7 @@ struct ApplyJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     would_pin: Option<Vec<ThreadJson<'a>>>,
     refused: Vec<ThreadJson<'a>>,
-    not_found: Vec<&'a str>,
+    not_found: &'a [String],
 }
 
 /// The JSON document of --undo.
@@ -91,98 +84,63 @@ struct ThreadJson<'a> {
     /// Where it may run now, with --dry-run.
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<String>,
+    /// Why it was refused.
+    #[serde(flatten)]
+    refusal: Option<&'a AffinityError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if process::ended(self.pid) {
-            return Err(Usage(TargetError::NoProcess(self.pid).to_string()).into());
-        }
-        let _lock =
-            if self.dry_run { ProcessLock::default() } else { ProcessLock::of(&[self.pid])? };
-        let Some(argument) = &self.plan else { return self.undo() };
-        let plan = argument.load()?;
-        let mut machine = this_machine()?;
-        // Where pinwise itself may run is no matter.
-        machine.allowed = machine.online().clone();
-        plan::check(&plan, &machine, self.force)?;
-        self.set_number(&plan)?;
-        let scope = Scope::Trees(vec![self.pid]);
-        let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
-            .context(CANNOT_LOOK)?;
         if self.dry_run {
-            return self.preview(&plan, &pinner);
+            return self.preview();
         }
-        let own = pinner.own_cpus();
-        let forgotten = affinity::forgotten(&own, &machine.offline);
-        if !forgotten.is_empty() {
-            let cpus = forgotten.to_string();
-            let note = ProgramNote::OfflineForgotten { cpus };
-            output::aside(&format!("note: {}", pinwise_present::note(&note)));
-        }
-        pinner = pinner.noting(undo_notes()?);
-        let pinned = pin(&mut pinner)?;
+        let program = HeldProgram::of(self.pid).map_err(plan::failed)?;
+        let Some(argument) = &self.plan else { return self.undo(&program) };
+        let plan = argument.load()?;
+        let options = ApplyOptions { force: self.force, set_number: self.set };
+        let mut applied = program
+            .apply(&plan, options, &store::undo_notes()?, &mut tell)
+            .map_err(plan::failed)?;
+        let missing = applied.missing();
         if self.json {
-            output::print_json(&document(&pinned, &pinner))?;
+            let names = missing.as_ref().map_or(&[][..], |missing| &missing.names);
+            output::print_json(&document(applied.pinned(), names))?;
         } else {
-            print(&pinned)?;
+            print(applied.pinned())?;
         }
-        if self.watch { self.watch(&plan, &mut pinner) } else { complete(&plan, &pinned, &pinner) }
+        if !self.watch {
+            return applied.complete().map_err(plan::failed);
+        }
+        if let Some(missing) = missing {
+            output::aside(&format!("note: {missing}"));
+        }
+        let interrupt = Interrupt::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, interrupt.flag())?;
+        }
+        applied.watch(&interrupt, &mut tell).map_err(plan::failed)
     }
 
-    /// Gives the program the plan's number of threads, or says what to do about it. A plan may come
-    /// from somebody else: its command is run only where that was asked for.
-    fn set_number(&self, plan: &Plan) -> anyhow::Result<()> {
-        let Some(number) = &plan.number else { return Ok(()) };
-        let n = number.n;
-        match &number.set {
-            Some(command) if self.dry_run => {
-                output::aside(&format!("note: --set would set n = {n} with: {command}"))
-            }
-            Some(command) if !self.set => output::aside(&format!(
-                "note: the plan is for n = {n}, the program keeps its number; add --set to run: \
-                 {command}"
-            )),
-            Some(command) => {
-                pinwise_programs::set_number(self.pid, command, n)?;
-                output::aside(&format!("note: n = {n} was set with: {command}"));
-            }
-            None => output::aside(&format!(
-                "note: the plan is for n = {n}, which needs a new start: pinwise run PLAN -- CMD \
-                 {}",
-                PlannedNumber::PLACE
-            )),
-        }
-        if plan.threads.is_empty() {
-            output::aside("note: the plan pins no thread: all stay where they may run now");
-        }
-        Ok(())
-    }
-
-    fn preview(&self, plan: &Plan, pinner: &PlanPinner) -> anyhow::Result<()> {
-        let moves = pinner.preview();
-        let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
-        let not_found: Vec<&str> = plan
-            .threads
-            .iter()
-            .map(|thread| thread.name.as_str())
-            .filter(|name| !found(name))
-            .collect();
+    fn preview(&self) -> anyhow::Result<()> {
+        // Only --undo needs no plan.
+        let plan = self.plan.as_ref().context("no plan")?.load()?;
+        let preview = Preview::of(self.pid, &plan, self.force, &mut tell).map_err(plan::failed)?;
         if self.json {
-            let would_pin = moves
+            let would_pin = preview
+                .moves
                 .iter()
                 .map(|(pinned, now)| ThreadJson { now: Some(now.to_string()), ..thread(pinned) });
-            let (would_pin, not_found) = (Some(would_pin.collect()), not_found.clone());
+            let names = preview.missing.as_ref().map_or(&[][..], |missing| &missing.names);
             output::print_json(&ApplyJson {
                 pinned: None,
-                would_pin,
+                would_pin: Some(would_pin.collect()),
                 refused: Vec::new(),
-                not_found,
+                not_found: names,
             })?;
         } else {
-            moves.iter().try_for_each(|(pinned, now)| {
+            preview.moves.iter().try_for_each(|(pinned, now)| {
                 let Pinned { name, tid, cpus, .. } = pinned;
                 let name = one_line(name);
                 output::print(&format!(
@@ -191,17 +149,11 @@ impl Apply {
                 ))
             })?;
         }
-        in_place(plan, &not_found, 0)
+        preview.complete().map_err(plan::failed)
     }
 
-    fn undo(&self) -> anyhow::Result<()> {
-        let released = undo_notes()?.release(self.pid).context(CANNOT_LOOK)?;
-        anyhow::ensure!(
-            !released.is_empty(),
-            "process {} has nothing to undo: no plan applied, already undone, new threads, or a \
-             plan of another user",
-            self.pid
-        );
+    fn undo(&self, program: &HeldProgram) -> anyhow::Result<()> {
+        let released = program.undo(&store::undo_notes()?).map_err(plan::failed)?;
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();
         if self.json {
             let of = |refused: bool| {
@@ -224,34 +176,14 @@ impl Apply {
         anyhow::ensure!(refused == 0, "{refused} of {} threads are still pinned", released.len());
         Ok(())
     }
-
-    fn watch(&self, plan: &Plan, pinner: &mut PlanPinner) -> anyhow::Result<()> {
-        if !pinner.missing().is_empty() {
-            output::aside(&format!("note: {}", not_there(plan, &pinner.missing())));
-        }
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
-        while !stop.load(Ordering::Relaxed) && !pinner.ended() {
-            std::thread::sleep(pinner.interval());
-            let news = pinner.look().context(CANNOT_LOOK)?;
-            news.iter().try_for_each(|thread| output::print(&line(thread)))?;
-        }
-        Ok(())
-    }
 }
 
-/// Pins every thread that is there. Threads that are created while others are pinned show up in the
-/// next look.
-pub(crate) fn pin(pinner: &mut PlanPinner) -> anyhow::Result<Vec<Pinned>> {
-    let mut pinned = Vec::new();
-    loop {
-        let news = pinner.look().context(CANNOT_LOOK)?;
-        if news.is_empty() {
-            return Ok(pinned);
-        }
-        pinned.extend(news);
+/// Says what happens. A thread that was pinned is a result.
+fn tell(event: PlanEvent<'_>) -> io::Result<()> {
+    plan::tell(&event);
+    match event {
+        PlanEvent::Pinned(thread) => output::write_stdout(&line(thread)),
+        _ => Ok(()),
     }
 }
 
@@ -269,33 +201,6 @@ pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
     })
 }
 
-/// An error unless every thread of the plan is in its place.
-pub(crate) fn complete(plan: &Plan, pinned: &[Pinned], pinner: &PlanPinner) -> anyhow::Result<()> {
-    in_place(plan, &pinner.missing(), pinned.iter().filter(|thread| thread.result.is_err()).count())
-}
-
-/// An error where threads of the plan are missing or refused.
-fn in_place(plan: &Plan, missing: &[&str], refused: usize) -> anyhow::Result<()> {
-    let why = match (missing, refused) {
-        ([], 0) => return Ok(()),
-        ([], refused) => format!("{refused} refused"),
-        (missing, 0) => not_there(plan, missing),
-        (missing, refused) => format!("{refused} refused, and {}", not_there(plan, missing)),
-    };
-    let (wrong, all) = (refused + missing.len(), plan.threads.len());
-    anyhow::bail!("{wrong} of {} of the plan are not pinned: {why}", counted(all as u64, "thread"))
-}
-
-/// Which threads are not there, and what to do.
-fn not_there(plan: &Plan, missing: &[&str]) -> String {
-    format!(
-        "the process has no {}; the plan is for {}. Check the program and its number of \
-         threads with ps -T -p PID",
-        plan::named(missing),
-        plan.program
-    )
-}
-
 fn line(thread: &Pinned) -> String {
     let name = one_line(&thread.name);
     match &thread.result {
@@ -304,7 +209,7 @@ fn line(thread: &Pinned) -> String {
     }
 }
 
-fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> ApplyJson<'a> {
+fn document<'a>(pinned: &'a [Pinned], not_found: &'a [String]) -> ApplyJson<'a> {
     let threads = |refused: bool| {
         pinned
             .iter()
@@ -312,12 +217,7 @@ fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> ApplyJson<'a> {
             .map(thread)
             .collect::<Vec<_>>()
     };
-    ApplyJson {
-        pinned: Some(threads(false)),
-        would_pin: None,
-        refused: threads(true),
-        not_found: pinner.missing(),
-    }
+    ApplyJson { pinned: Some(threads(false)), would_pin: None, refused: threads(true), not_found }
 }
 
 fn thread(pinned: &Pinned) -> ThreadJson<'_> {
@@ -328,17 +228,9 @@ fn named<'a>(
     name: &'a str,
     tid: Tid,
     cpus: &CpuSet,
-    result: &Result<(), AffinityError>,
+    result: &'a Result<(), AffinityError>,
 ) -> ThreadJson<'a> {
-    let reason = result.as_ref().err().map(ToString::to_string);
-    ThreadJson { name, tid: tid.0, cpus: cpus.to_string(), now: None, reason }
-}
-
-/// Where replaced affinities are noted.
-pub(crate) fn undo_notes() -> anyhow::Result<UndoNotes> {
-    const REMEDY: &str = "set XDG_DATA_HOME to a folder you may write to";
-    let folder = crate::store::data_folder(REMEDY)?.join("applied");
-    UndoNotes::open(&folder).with_context(|| {
-        format!("{}: cannot store the affinities to restore; {REMEDY}", folder.display())
-    })
+    let refusal = result.as_ref().err();
+    let reason = refusal.map(ToString::to_string);
+    ThreadJson { name, tid: tid.0, cpus: cpus.to_string(), now: None, refusal, reason }
 }

@@ -8,8 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use column::Column;
 use pinwise_evt::{
-    BoundEstimate, Diagnostic, Estimator, Method, Options, Refusal, Sample, better_fraction,
-    estimate, looks,
+    Better, Estimator, Method, Options, Refusal, Sample, ValueBound, better_fraction, looks,
 };
 use pinwise_placement::PlacementQuestion;
 use pinwise_present::{tagged, texts};
@@ -99,16 +98,8 @@ struct BoundJson {
     gap_high: Option<f64>,
     better_fraction: Option<f64>,
     method: Estimator,
-    diagnostics: Vec<Note>,
+    diagnostics: Vec<Value>,
     reason: Option<Value>,
-}
-
-/// A diagnostic with its words.
-#[derive(Serialize)]
-struct Note {
-    #[serde(flatten)]
-    diagnostic: Diagnostic,
-    text: String,
 }
 
 impl Bound {
@@ -121,16 +112,16 @@ impl Bound {
         };
         let column = column::read(&text, self.column.as_deref())
             .map_err(|reason| Usage(format!("cannot read measurements from {name}: {reason}")))?;
-        let sign = if self.minimize { -1.0 } else { 1.0 };
-        let sample = Sample::new(column.values.iter().map(|value| sign * value));
+        let better = self.better();
+        let sample = better.sample(column.values.iter().copied());
         let options = Options {
             method: self.method,
             confidence: self.confidence,
-            cap: self.cap.map(|cap| sign * cap),
-            threshold: self.threshold.map(|threshold| sign * threshold),
+            cap: self.cap,
+            threshold: self.threshold,
             exhausted: column.complete,
         };
-        let found = estimate(&sample, &options);
+        let found = better.estimate(&sample, &options);
         if let Err(refusal @ (Refusal::Confidence(_) | Refusal::NotFinite { .. })) = found {
             return Err(Usage(refusal.to_string()).into());
         }
@@ -147,13 +138,16 @@ impl Bound {
         }
     }
 
+    fn better(&self) -> Better {
+        if self.minimize { Better::Lower } else { Better::Higher }
+    }
+
     fn document(
         &self,
         column: &Column,
         sample: &Sample,
-        found: &Result<BoundEstimate, Refusal>,
+        found: &Result<ValueBound, Refusal>,
     ) -> BoundJson {
-        let sign = if self.minimize { -1.0 } else { 1.0 };
         let empty = BoundJson {
             column: column.name.clone(),
             unit: column.unit.clone(),
@@ -161,7 +155,7 @@ impl Bound {
             first_skipped: column.first_skipped.clone(),
             minimize: self.minimize,
             n: sample.n(),
-            best: sample.best().map(|best| sign * best),
+            best: sample.best().map(|best| self.better().turned(best)),
             threshold: None,
             exceedances: None,
             shape: None,
@@ -179,80 +173,33 @@ impl Bound {
         };
         match found {
             Err(refusal) => {
-                let refusal = in_own_sign(refusal, sign);
-                let (threshold, exceedances, shape, scale) = fitted(&refusal);
-                let reason = Some(tagged(&refusal, refusal.to_string()));
+                let (threshold, exceedances, shape, scale) = fitted(refusal);
+                let reason = Some(tagged(refusal, refusal.to_string()));
                 BoundJson { threshold, exceedances, shape, scale, reason, ..empty }
             }
             Ok(found) => {
                 // What is left is noise, which one mean of each assignment does not show.
-                let exact = found.diagnostics.contains(&Diagnostic::Exhausted);
-                let (low, high) = match exact {
-                    true => (None, None),
-                    false => (Some(found.upb_low), found.upb_high),
-                };
-                let (gap, gap_high) = if self.minimize {
-                    (
-                        saved(-found.best, -found.upb),
-                        high.and_then(|high| saved(-found.best, -high)),
-                    )
-                } else {
-                    (found.gap, found.gap_high.filter(|_| !exact))
-                };
-                let better_fraction = empty.better_fraction.filter(|_| !exact);
-                let mut notes = found.diagnostics.clone();
-                notes.retain(|note| *note != Diagnostic::GapUndefined);
-                if gap.is_none() {
-                    notes.push(Diagnostic::GapUndefined);
-                }
+                let exact = found.method == Estimator::Exact;
+                let beyond = |value: Option<f64>| value.filter(|_| !exact);
+                let notes = found.diagnostics.iter();
                 BoundJson {
-                    threshold: found.threshold.map(|threshold| sign * threshold),
+                    threshold: found.threshold,
                     exceedances: Some(found.exceedances),
                     shape: found.shape,
                     scale: found.scale,
-                    upb: Some(sign * found.upb),
-                    upb_low: if self.minimize { high.map(|high| -high) } else { low },
-                    upb_high: if self.minimize { low.map(|low| -low) } else { high },
-                    gap,
-                    gap_high,
-                    better_fraction,
-                    diagnostics: notes.into_iter().map(|note| Note::new(note, sign)).collect(),
+                    upb: Some(found.bound),
+                    upb_low: beyond(found.low),
+                    upb_high: beyond(found.high),
+                    gap: found.gap,
+                    gap_high: beyond(found.gap_high),
+                    better_fraction: beyond(empty.better_fraction),
+                    method: found.method,
+                    diagnostics: notes.map(|note| tagged(note, note.to_string())).collect(),
                     ..empty
                 }
             }
         }
     }
-}
-
-impl Note {
-    /// In the values' own sign.
-    fn new(diagnostic: Diagnostic, sign: f64) -> Self {
-        let diagnostic = match diagnostic {
-            Diagnostic::CapActive { cap } => Diagnostic::CapActive { cap: sign * cap },
-            Diagnostic::CapFalsified { cap } => Diagnostic::CapFalsified { cap: sign * cap },
-            other => other,
-        };
-        Self { diagnostic, text: diagnostic.to_string() }
-    }
-}
-
-/// The share of `best` that is saved at `bound`, if lower is better. It is the gap of the
-/// reciprocals: (1/bound - 1/best) / (1/bound).
-fn saved(best: f64, bound: f64) -> Option<f64> {
-    (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
-}
-
-/// The same in the values' own sign.
-fn in_own_sign(refusal: &Refusal, sign: f64) -> Refusal {
-    let mut own = *refusal;
-    match &mut own {
-        Refusal::Constant { value, .. } => *value *= sign,
-        Refusal::NoEnd { threshold, .. }
-        | Refusal::NoMaximum { threshold, .. }
-        | Refusal::FewExceedances { threshold, .. } => *threshold *= sign,
-        _ => {}
-    }
-    own
 }
 
 /// Threshold, exceedances, shape and scale of the tail that supports no bound, as far as it was
@@ -355,8 +302,8 @@ impl BoundJson {
                 ),
             );
         }
-        for note in &self.diagnostics {
-            line("note", note.text.clone());
+        for note in texts(&self.diagnostics) {
+            line("note", note);
         }
         if self.upb.is_some()
             && self.gap_high != Some(0.0)
@@ -378,7 +325,7 @@ impl BoundJson {
 
     /// Every assignment is among the values: the best of them is the best possible, but for noise.
     fn is_exact(&self) -> bool {
-        self.diagnostics.iter().any(|note| note.diagnostic == Diagnostic::Exhausted)
+        self.method == Estimator::Exact
     }
 
     /// A value with its unit, where that is known.
@@ -448,9 +395,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_fit_that_gives_no_bound_is_in_the_document() {
-        let bound = Bound {
+    fn asked() -> Bound {
+        Bound {
             file: "values".into(),
             column: None,
             minimize: true,
@@ -459,10 +405,14 @@ mod tests {
             confidence: 0.95,
             cap: None,
             json: true,
-        };
-        let column = Column::default();
+        }
+    }
+
+    #[test]
+    fn a_fit_that_gives_no_bound_is_in_the_document() {
+        let (bound, column) = (asked(), Column::default());
         let document = |refusal| bound.document(&column, &Sample::new([1.0]), &Err(refusal));
-        let (threshold, exceedances) = (-3.5, 50);
+        let (threshold, exceedances) = (3.5, 50);
         let no_end = Refusal::NoEnd { threshold, exceedances, shape: 0.25, scale: 2.0 };
         let of = |fit: BoundJson| (fit.threshold, fit.exceedances, fit.shape, fit.scale);
         assert_eq!(of(document(no_end)), (Some(3.5), Some(50), Some(0.25), Some(2.0)));
@@ -472,10 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn the_gap_of_lower_is_better_is_that_of_the_reciprocals() {
-        let (best, bound) = (8.0f64, 5.0f64);
-        let reciprocal = (1.0 / bound - 1.0 / best) / (1.0 / bound);
-        assert!((saved(best, bound).unwrap() - reciprocal).abs() < 1e-15);
-        assert_eq!(saved(8.0, -1.0), None);
+    fn a_sample_of_all_assignments_is_exact_and_has_no_interval() {
+        let (bound, sample) = (asked(), Better::Lower.sample([3.0, 5.0, 4.0]));
+        let options = Options { exhausted: true, ..Options::default() };
+        let found = bound.better().estimate(&sample, &options);
+        let document = bound.document(&Column::default(), &sample, &found);
+        assert_eq!((document.best, document.upb, document.gap), (Some(3.0), Some(3.0), Some(0.0)));
+        assert_eq!((document.upb_low, document.upb_high, document.gap_high), (None, None, None));
+        assert_eq!(document.method, Estimator::Exact);
+        assert!(document.text().contains("3 (exact)"), "{}", document.text());
     }
 }

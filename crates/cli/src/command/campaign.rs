@@ -200,6 +200,8 @@ struct CampaignListJson {
 #[derive(Serialize)]
 struct Unreadable {
     id: CampaignId,
+    #[serde(flatten)]
+    error: StoreError,
     reason: String,
 }
 
@@ -230,13 +232,15 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
         ListedCampaignJson::new(info, &kinds, of_parts)
     };
     let campaigns: Vec<ListedCampaignJson> = campaigns.into_iter().map(listed).collect();
-    let unreadable = unreadable.into_iter();
-    let unreadable: Vec<Unreadable> =
-        unreadable.map(|(id, error)| Unreadable { id, reason: error.to_string() }).collect();
+    let unreadable = unreadable.into_iter().map(|(id, error)| {
+        let reason = error.to_string();
+        Unreadable { id, error, reason }
+    });
+    let unreadable: Vec<Unreadable> = unreadable.collect();
     if json {
         return print_json(&CampaignListJson { campaigns, unreadable });
     }
-    for Unreadable { id, reason } in &unreadable {
+    for Unreadable { id, reason, .. } in &unreadable {
         output::aside(&format!("note: campaign {} cannot be read: {reason}", id.0));
     }
     if campaigns.is_empty() && unreadable.is_empty() {

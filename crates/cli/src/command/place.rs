@@ -18,9 +18,9 @@ use super::apply;
 use crate::events;
 use crate::output;
 use crate::plan::{self, PlanArgument};
-use anyhow::Context;
-use pinwise_jobs::{PlaceAnswer, PlaceRequest};
-use pinwise_linux::{EndedThreads, PlanPinner, Scope};
+use crate::store;
+use pinwise_jobs::{AppliedPlan, PlaceAnswer, PlaceRequest};
+use pinwise_linux::Scope;
 use pinwise_placement::{Outcome, PlacementVerdict};
 use pinwise_present::Files;
 use serde_json::Value;
@@ -76,13 +76,10 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
         return Ok(());
     }
     let plan = PlanArgument::at(plan).load()?;
-    let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
-        .context("cannot read the program's threads")?
-        .noting(apply::undo_notes()?);
-    let pinned = apply::pin(&mut pinner)?;
+    let applied = AppliedPlan::of(scope, &plan, &store::undo_notes()?).map_err(plan::failed)?;
     // With --json the one document on stdout is the outcome.
     if !json {
-        apply::print(&pinned)?;
+        apply::print(applied.pinned())?;
     }
-    apply::complete(&plan, &pinned, &pinner)
+    applied.complete().map_err(plan::failed)
 }

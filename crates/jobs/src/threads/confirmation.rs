@@ -15,7 +15,7 @@
 
 use super::program_opening::usable_contexts;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
-use super::{HeldProgram, ShownProbe, ThreadsOutcome};
+use super::{ProgramProber, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::part_left_open;
 use crate::default_number::DefaultNumber;
 use crate::error::JobError;
@@ -170,7 +170,7 @@ enum Contenders {
 /// Measures what was found again, next to the program's own number, from where that is.
 pub(super) fn confirm(
     confirming: &Confirming<'_>,
-    program: &mut HeldProgram,
+    program: &mut ProgramProber,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
@@ -210,7 +210,7 @@ pub(super) fn confirm(
         (None, None) => {
             let earlier = store.records(part.id)?;
             let testbed: &mut dyn Testbed = match program {
-                HeldProgram::Here(prober) => {
+                ProgramProber::Here(prober) => {
                     // Whatever ends the search now, the program gets the number that was decided.
                     if let Some(own) = compared.default_number().sure() {
                         prober.know_own(own);
@@ -218,7 +218,7 @@ pub(super) fn confirm(
                     prober.without_deadline();
                     &mut **prober
                 }
-                HeldProgram::Modelled(prober) => {
+                ProgramProber::Modelled(prober) => {
                     prober.go_on_after(earlier.iter().filter_map(super::probed));
                     &mut **prober
                 }
@@ -235,7 +235,7 @@ fn contenders(
     question: &ThreadsQuestion,
     outcome: &ThreadsOutcome,
     found: &FoundNumber,
-    program: &HeldProgram,
+    program: &ProgramProber,
 ) -> Result<Contenders, JobError> {
     let own = default(question, program)?;
     let most = question.counting()?.parameter(question.range.max);
@@ -292,11 +292,11 @@ fn contenders(
 }
 
 /// The number that the program uses on its own.
-fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultNumber, JobError> {
+fn default(question: &ThreadsQuestion, program: &ProgramProber) -> Result<DefaultNumber, JobError> {
     if let Some(default) = question.request.default {
         return Ok(DefaultNumber::given(default));
     }
-    let (ThreadsProgram::Here(here), HeldProgram::Here(prober)) =
+    let (ThreadsProgram::Here(here), ProgramProber::Here(prober)) =
         (&question.request.program, program)
     else {
         return Ok(DefaultNumber::given(question.counting()?.parameter(question.contexts)));

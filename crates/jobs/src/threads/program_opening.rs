@@ -19,7 +19,7 @@ use pinwise_programs::{
 };
 use pinwise_threads::{Objective, ProbeStage, SearchMethod, SearchPosition, ThreadsNote};
 use pinwise_topology::{CpuSet, Machine};
-use regex::Regex;
+use regex_lite::Regex;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -25,7 +25,7 @@ use crate::last_comparison::{
 };
 use crate::place::{StoredSearch, place_part};
 use crate::stored_campaign;
-use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
+use crate::threads::{ProgramProber, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
@@ -272,7 +272,7 @@ fn number(
         (Ok(found), ..) if let Some(why) = found.jumped() => {
             Err(unanswered(store, part.id, Ending::Failed(why.to_string()), ends)?)
         }
-        (Ok(found), HeldProgram::Here(prober), Some(conclusion)) => {
+        (Ok(found), ProgramProber::Here(prober), Some(conclusion)) => {
             answered(store, part.id, CampaignState::Finished, &conclusion)?;
             let found = found.clone();
             Ok((NumberSearched { outcome, found }, *prober))

@@ -5,7 +5,7 @@ use crate::run_metric::RunMetric;
 use pinwise_linux::thread::Pid;
 use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_monitor::Power;
-use regex::Regex;
+use regex_lite::Regex;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -151,7 +151,7 @@ fn the_threads_are_there_when_a_probe_begins_and_gone_after_it() {
 #[test]
 fn threads_are_told_apart_by_role_and_what_comes_before_them_is_initialization() {
     // The line comes when all threads have been started.
-    let after = Some(regex::Regex::new("^ready$").unwrap());
+    let after = Some(regex_lite::Regex::new("^ready$").unwrap());
     let mut prober = prober(template("late {n}"), ProbeOptions { after, ..options() });
     let [one, three] = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap());
     // libtest's own thread and the one that plays the program come on top.
@@ -166,7 +166,7 @@ fn threads_are_told_apart_by_role_and_what_comes_before_them_is_initialization()
 
 #[test]
 fn a_line_of_output_ends_the_initialization_or_never_comes() {
-    let after = |text: &str| Some(regex::Regex::new(text).unwrap());
+    let after = |text: &str| Some(regex_lite::Regex::new(text).unwrap());
     let mut prober_ =
         prober(template("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
     assert!(prober_.probe(2, WINDOW).unwrap().probe.threads >= 3);
@@ -185,7 +185,7 @@ fn a_line_of_output_ends_the_initialization_or_never_comes() {
 fn processes_that_start_within_the_window_count() {
     let script = "echo go; i=0; while [ $i -lt {n} ]; do sleep 20 & i=$((i + 1)); done; wait";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let after = Some(regex::Regex::new("^go$").unwrap());
+    let after = Some(regex_lite::Regex::new("^go$").unwrap());
     let mut prober = prober(
         CommandTemplate::new(command, &[], None).unwrap(),
         ProbeOptions { after, ..options() },
@@ -316,7 +316,7 @@ fn a_program_without_workers_is_named() {
 #[test]
 fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
     // On a busy machine a probe may else begin before all three are there.
-    let after = Some(regex::Regex::new("^spinning$").unwrap());
+    let after = Some(regex_lite::Regex::new("^spinning$").unwrap());
     let mut same = prober(template("spin 3 {n}"), ProbeOptions { after, ..options() });
     same.probe(1, WINDOW).unwrap();
     let message = refused(&mut same, 2);

@@ -17,7 +17,7 @@ use pinwise_present::did_you_mean;
 use pinwise_programs::NumberSetter;
 use pinwise_scheduler::ModelProgram;
 use pinwise_threads::{Objective, ThreadsPerN, Thresholds};
-use regex::Regex;
+use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -221,7 +221,7 @@ pub(crate) struct Edges {
     #[arg(
         long,
         value_name = "REGEX",
-        value_parser = regex,
+        value_parser = Regex::new,
         conflicts_with = "pid",
         hide_short_help = true,
         help_heading = "Target"
@@ -410,20 +410,6 @@ fn read_thresholds(path: &Path) -> anyhow::Result<Thresholds> {
     };
     let thresholds: Thresholds = toml::from_str(&text).map_err(needed)?;
     Ok(thresholds.check().map_err(usage)?)
-}
-
-/// A regular expression, or why it is none in one line: the crate draws the place over several.
-fn regex(text: &str) -> Result<Regex, String> {
-    let reason = |error: regex::Error| {
-        error
-            .to_string()
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned()
-    };
-    Regex::new(text).map_err(reason)
 }
 
 /// `64M`, `1G`, `5000`: bytes, prefixes by powers of 1024.

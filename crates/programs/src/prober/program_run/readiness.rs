@@ -8,7 +8,7 @@
 use super::ProgramRun;
 use crate::prober::{ProbeError, ProbeOptions};
 use pinwise_linux::{OutputLine, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
-use regex::Regex;
+use regex_lite::Regex;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 

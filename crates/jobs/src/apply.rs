@@ -1,0 +1,319 @@
+//! Applies a plan to a running program, and takes it back. Starts a program under a plan.
+//!
+//! The pins stay after this process has ended. So the affinities that they replace are noted in a
+//! folder, see [`pinwise_linux::UndoNotes`].
+
+mod error;
+mod planned_start;
+
+pub use error::{ApplyError, MissingThreads, Unplaced};
+pub use planned_start::{PlannedRun, PlannedStart};
+
+use pinwise_linux::{
+    EndedThreads, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope, TargetError, UndoNotes,
+    affinity, fingerprint, process, this_machine,
+};
+use pinwise_measure::Interrupt;
+use pinwise_placement::{Plan, PlanDifference};
+use pinwise_topology::{CpuSet, Machine};
+use std::io;
+use std::path::Path;
+
+/// What happens while a plan is used.
+#[derive(Debug)]
+pub enum PlanEvent<'a> {
+    /// The machine differs from the one of the plan. The plan is used all the same.
+    Difference(&'a PlanDifference),
+    /// What becomes of the plan's number of threads.
+    Number {
+        /// The number.
+        n: u32,
+        /// What becomes of it.
+        outcome: NumberOutcome<'a>,
+    },
+    /// The plan has a number and pins no thread.
+    NoPins,
+    /// Threads may run on CPUs that are offline. This kernel does not take these back at an undo.
+    OfflineForgotten(&'a CpuSet),
+    /// A thread that appeared was pinned, or refused.
+    Pinned(&'a Pinned),
+}
+
+/// What becomes of the plan's number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberOutcome<'a> {
+    /// This command would set it.
+    Settable(&'a str),
+    /// This command would set it, which was not asked for.
+    NotAsked(&'a str),
+    /// This command has set it.
+    Set(&'a str),
+    /// Only a new start can set it.
+    NeedsStart,
+    /// The program was started without it: its command line has no place for it.
+    Unused,
+}
+
+/// Takes events. After an error the work ends with [`ApplyError::Output`].
+pub type PlanEvents<'e> = dyn FnMut(PlanEvent<'_>) -> io::Result<()> + 'e;
+
+/// How a plan is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApplyOptions {
+    /// Use the plan although it is for another machine.
+    pub force: bool,
+    /// First run the plan's command that sets the number of threads. A plan may come from somebody
+    /// else, so the command runs only where that is asked for.
+    pub set_number: bool,
+}
+
+/// A running program and its child processes. No other pinwise changes it while this lives.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pinwise_jobs::{ApplyOptions, HeldProgram, Interrupt};
+///
+/// let plan = pinwise_placement::Plan::parse(&std::fs::read_to_string("plan.toml")?)?;
+/// let program = HeldProgram::of(pinwise_linux::Pid(4242))?;
+/// let notes = std::path::Path::new("/var/lib/pinwise/applied");
+/// let options = ApplyOptions::default();
+/// let mut applied = program.apply(&plan, options, notes, &mut |_| Ok(()))?;
+/// applied.complete()?;
+/// applied.watch(&Interrupt::default(), &mut |event| Ok(println!("{event:?}")))?;
+/// program.undo(notes)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct HeldProgram {
+    pid: Pid,
+    _lock: ProcessLock,
+}
+
+impl HeldProgram {
+    /// Holds a program that runs.
+    ///
+    /// # Errors
+    /// There is no such process, or another pinwise measures or pins it.
+    pub fn of(pid: Pid) -> Result<Self, ApplyError> {
+        check_running(pid)?;
+        let lock = ProcessLock::of(&[pid]).map_err(TargetError::from)?;
+        Ok(Self { pid, _lock: lock })
+    }
+
+    /// Pins the threads that the plan names, and notes in the folder `notes` what that replaces.
+    ///
+    /// # Errors
+    /// The plan does not fit the machine, its number cannot be set, or nothing can be noted.
+    /// Threads that are missing or refused are no error here: see [`AppliedPlan::complete`].
+    pub fn apply<'p>(
+        &'p self,
+        plan: &'p Plan,
+        options: ApplyOptions,
+        notes: &Path,
+        events: &mut PlanEvents<'_>,
+    ) -> Result<AppliedPlan<'p>, ApplyError> {
+        let machine = check_online(plan, options.force, events)?;
+        let set = |command, n| {
+            if !options.set_number {
+                return Ok(NumberOutcome::NotAsked(command));
+            }
+            pinwise_programs::set_number(self.pid, command, n)?;
+            Ok(NumberOutcome::Set(command))
+        };
+        tell_number(plan, set, events)?;
+        let pinner = pinner(Scope::Trees(vec![self.pid]), plan)?;
+        let forgotten = affinity::forgotten(&pinner.own_cpus(), &machine.offline);
+        if !forgotten.is_empty() {
+            take(events, PlanEvent::OfflineForgotten(&forgotten))?;
+        }
+        AppliedPlan::begin(plan, pinner, notes)
+    }
+
+    /// Restores the affinities from before the first plan was applied, by the notes in the folder.
+    ///
+    /// # Errors
+    /// Nothing is noted, or the notes or the threads cannot be read. A refused thread is no error.
+    pub fn undo(&self, notes: &Path) -> Result<Vec<Released>, ApplyError> {
+        let released = open_notes(notes)?.release(self.pid).map_err(ApplyError::Threads)?;
+        if released.is_empty() { Err(ApplyError::NothingToUndo(self.pid)) } else { Ok(released) }
+    }
+}
+
+/// The pins that a plan would make.
+#[derive(Debug)]
+pub struct Preview {
+    /// The threads that would be pinned, and the CPUs on which each may run now.
+    pub moves: Vec<(Pinned, CpuSet)>,
+    /// The threads of the plan that the program does not have.
+    pub missing: Option<MissingThreads>,
+    /// The number of threads of the plan.
+    threads: usize,
+}
+
+impl Preview {
+    /// Finds what [`HeldProgram::apply`] would do to the program `pid`. Does nothing.
+    ///
+    /// # Errors
+    /// There is no such process, its threads cannot be read, or the plan does not fit the machine.
+    pub fn of(
+        pid: Pid,
+        plan: &Plan,
+        force: bool,
+        events: &mut PlanEvents<'_>,
+    ) -> Result<Self, ApplyError> {
+        check_running(pid)?;
+        check_online(plan, force, events)?;
+        tell_number(plan, |command, _| Ok(NumberOutcome::Settable(command)), events)?;
+        let moves = pinner(Scope::Trees(vec![pid]), plan)?.preview();
+        let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
+        let names = plan.threads.iter().map(|thread| thread.name.as_str());
+        let missing = MissingThreads::new(plan, names.filter(|name| !found(name)));
+        Ok(Self { moves, missing, threads: plan.threads.len() })
+    }
+
+    /// Checks that the program has every thread of the plan.
+    ///
+    /// # Errors
+    /// Threads are missing.
+    pub fn complete(&self) -> Result<(), ApplyError> {
+        Unplaced::check(0, self.missing.clone(), self.threads)
+    }
+}
+
+/// A plan whose threads are pinned, as far as they are there.
+#[derive(Debug)]
+pub struct AppliedPlan<'p> {
+    plan: &'p Plan,
+    pinner: PlanPinner,
+    pinned: Vec<Pinned>,
+}
+
+impl<'p> AppliedPlan<'p> {
+    /// Pins threads of the processes in `scope` by a plan of this machine, and notes in the folder
+    /// `notes` what that replaces.
+    ///
+    /// # Errors
+    /// The threads cannot be read, or nothing can be noted.
+    pub fn of(scope: Scope, plan: &'p Plan, notes: &Path) -> Result<Self, ApplyError> {
+        Self::begin(plan, pinner(scope, plan)?, notes)
+    }
+
+    /// Pins every thread that is there. Threads that are created while others are pinned show up in
+    /// the next look.
+    fn begin(plan: &'p Plan, pinner: PlanPinner, notes: &Path) -> Result<Self, ApplyError> {
+        let mut pinner = pinner.noting(open_notes(notes)?);
+        let mut pinned = Vec::new();
+        loop {
+            let news = pinner.look().map_err(ApplyError::Threads)?;
+            if news.is_empty() {
+                return Ok(Self { plan, pinner, pinned });
+            }
+            pinned.extend(news);
+        }
+    }
+
+    /// The threads that were found at first: pinned, or refused.
+    pub fn pinned(&self) -> &[Pinned] {
+        &self.pinned
+    }
+
+    /// The threads of the plan that the program does not have so far.
+    pub fn missing(&self) -> Option<MissingThreads> {
+        MissingThreads::new(self.plan, self.pinner.missing())
+    }
+
+    /// Checks that every thread of the plan is in its place.
+    ///
+    /// # Errors
+    /// A thread is missing, or was refused at first.
+    pub fn complete(&self) -> Result<(), ApplyError> {
+        let refused = self.pinned.iter().filter(|thread| thread.result.is_err()).count();
+        Unplaced::check(refused, self.missing(), self.plan.threads.len())
+    }
+
+    /// Also pins threads that appear later, until the program ends or somebody asks to stop.
+    ///
+    /// # Errors
+    /// The threads cannot be read, or nobody takes the events.
+    pub fn watch(
+        &mut self,
+        interrupt: &Interrupt,
+        events: &mut PlanEvents<'_>,
+    ) -> Result<(), ApplyError> {
+        while !interrupt.came() && !self.pinner.ended() {
+            std::thread::sleep(self.pinner.interval());
+            pin_new(&mut self.pinner, events)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_running(pid: Pid) -> Result<(), ApplyError> {
+    if process::ended(pid) { Err(TargetError::NoProcess(pid).into()) } else { Ok(()) }
+}
+
+/// Checks a plan for a program that runs already. Where this process itself may run is no matter.
+fn check_online(
+    plan: &Plan,
+    force: bool,
+    events: &mut PlanEvents<'_>,
+) -> Result<Machine, ApplyError> {
+    let mut machine = this_machine()?;
+    machine.allowed = machine.online().clone();
+    check(plan, &machine, force, events)?;
+    Ok(machine)
+}
+
+/// Checks that a plan is for this machine. A difference is an error, or with `force` an event.
+fn check(
+    plan: &Plan,
+    machine: &Machine,
+    force: bool,
+    events: &mut PlanEvents<'_>,
+) -> Result<(), ApplyError> {
+    let differences = plan.differences(&fingerprint(machine), &machine.allowed);
+    if !force && !differences.is_empty() {
+        return Err(ApplyError::Misfit(differences));
+    }
+    differences.iter().try_for_each(|difference| take(events, PlanEvent::Difference(difference)))
+}
+
+/// Says what becomes of the plan's number of threads. `with_command` says it of a plan with a
+/// command.
+fn tell_number<'a>(
+    plan: &'a Plan,
+    with_command: impl FnOnce(&'a str, u32) -> Result<NumberOutcome<'a>, ApplyError>,
+    events: &mut PlanEvents<'_>,
+) -> Result<(), ApplyError> {
+    let Some(number) = &plan.number else { return Ok(()) };
+    let outcome = match &number.set {
+        Some(command) => with_command(command, number.n)?,
+        None => NumberOutcome::NeedsStart,
+    };
+    take(events, PlanEvent::Number { n: number.n, outcome })?;
+    if plan.threads.is_empty() { take(events, PlanEvent::NoPins) } else { Ok(()) }
+}
+
+fn pinner(scope: Scope, plan: &Plan) -> Result<PlanPinner, ApplyError> {
+    let wanted = plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone()));
+    PlanPinner::new(scope, wanted.collect(), EndedThreads::Forgotten).map_err(ApplyError::Threads)
+}
+
+/// Pins the threads that have appeared since the last look.
+fn pin_new(pinner: &mut PlanPinner, events: &mut PlanEvents<'_>) -> Result<(), ApplyError> {
+    let news = pinner.look().map_err(ApplyError::Threads)?;
+    news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))
+}
+
+fn open_notes(folder: &Path) -> Result<UndoNotes, ApplyError> {
+    let cannot = |cause| ApplyError::Notes { folder: folder.to_owned(), cause };
+    UndoNotes::open(folder).map_err(cannot)
+}
+
+fn take(events: &mut PlanEvents<'_>, event: PlanEvent<'_>) -> Result<(), ApplyError> {
+    events(event).map_err(ApplyError::Output)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Starts a program with the number of threads of a plan, and pins its threads as they appear.
+
+use super::{
+    ApplyError, MissingThreads, NumberOutcome, PlanEvent, PlanEvents, check, pin_new, pinner, take,
+};
+use pinwise_linux::{Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
+use pinwise_placement::{Plan, PlannedNumber};
+use std::ffi::{OsStr, OsString};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A program that can be started under a plan.
+#[derive(Debug)]
+pub struct PlannedStart<'p> {
+    plan: &'p Plan,
+    program: &'p OsStr,
+    arguments: &'p [OsString],
+}
+
+/// A program that ran under a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// The threads of the plan that never appeared.
+    pub missing: Option<MissingThreads>,
+}
+
+impl<'p> PlannedStart<'p> {
+    /// Checks that the plan fits this machine and the command: the program and its arguments.
+    ///
+    /// # Errors
+    /// The plan is for another machine, or has no number although the command has a place for it.
+    pub fn new(
+        plan: &'p Plan,
+        command: &'p [OsString],
+        force: bool,
+        events: &mut PlanEvents<'_>,
+    ) -> Result<Self, ApplyError> {
+        let (program, arguments) = command.split_first().ok_or(ApplyError::NoCommand)?;
+        check_number(plan, command, events)?;
+        check(plan, &this_machine()?, force, events)?;
+        Ok(Self { plan, program, arguments })
+    }
+
+    /// Starts the program with the plan's number and environment, and pins threads until it ends.
+    /// `signal` is the number of a signal that this process got, or 0. The program gets the signal,
+    /// and decides what it means. Then `signal` is 0 again.
+    ///
+    /// # Errors
+    /// The program cannot be started or waited for, or its threads cannot be read.
+    pub fn run(
+        &self,
+        signal: &AtomicUsize,
+        events: &mut PlanEvents<'_>,
+    ) -> Result<PlannedRun, ApplyError> {
+        let number = self.plan.number.as_ref();
+        let mut child = Command::new(self.program)
+            .args(self.arguments.iter().map(|word| filled(word, number)))
+            .envs(number.iter().flat_map(|number| &number.environment))
+            .spawn()
+            .map_err(|cause| {
+                let program = self.program.to_string_lossy().into_owned();
+                ApplyError::Start { program, cause }
+            })?;
+        let pid = Pid(child.id() as i32);
+        // A program that was just started is nobody else's.
+        let _lock = ProcessLock::of(&[pid]).unwrap_or_default();
+        let mut pinner = pinner(Scope::Trees(vec![pid]), self.plan)?;
+        let status = follow(&mut child, &mut pinner, signal, events)?;
+        Ok(PlannedRun { status, missing: MissingThreads::new(self.plan, pinner.missing()) })
+    }
+}
+
+/// Refuses a command that asks for a number where the plan has none.
+fn check_number(
+    plan: &Plan,
+    command: &[OsString],
+    events: &mut PlanEvents<'_>,
+) -> Result<(), ApplyError> {
+    let has = |part: &str| {
+        command.iter().any(|word| word.to_str().is_some_and(|word| word.contains(part)))
+    };
+    let asks = has(PlannedNumber::PLACE);
+    match &plan.number {
+        None if asks => Err(ApplyError::NoNumber),
+        Some(PlannedNumber { n, environment, set })
+            if !asks && environment.is_empty() && set.is_none() && !has(&n.to_string()) =>
+        {
+            take(events, PlanEvent::Number { n: *n, outcome: NumberOutcome::Unused })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A word of the command with the plan's number in its place.
+fn filled(word: &OsStr, number: Option<&PlannedNumber>) -> OsString {
+    let text = number.and_then(|number| Some(number.fill(word.to_str()?).into()));
+    text.unwrap_or_else(|| word.to_owned())
+}
+
+/// Pins threads until the program ends.
+fn follow(
+    child: &mut Child,
+    pinner: &mut PlanPinner,
+    signal: &AtomicUsize,
+    events: &mut PlanEvents<'_>,
+) -> Result<ExitStatus, ApplyError> {
+    loop {
+        pin_new(pinner, events)?;
+        if let Some(status) = child.try_wait().map_err(ApplyError::Wait)? {
+            return Ok(status);
+        }
+        match signal.swap(0, Ordering::Relaxed) {
+            0 => {}
+            signal => pass_on(signal as i32, child),
+        }
+        std::thread::sleep(pinner.interval());
+    }
+}

@@ -1,0 +1,236 @@
+//! Plans on real processes. [`PlanPinner`] has the tests of pinning itself.
+
+use super::*;
+use pinwise_placement::{PlannedNumber, PlannedThread};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicUsize;
+
+/// A shell that waits. It ends with its standard input, when this is dropped.
+struct Shell(Child);
+
+impl Shell {
+    fn start() -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", "echo started; read -r line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        Self(child)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid(self.0.id() as i32)
+    }
+
+    fn cpus(&self) -> CpuSet {
+        affinity::get(self.pid().main()).unwrap()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// The first CPU that this test may use.
+fn cpu() -> CpuSet {
+    this_machine().unwrap().allowed.first().into_iter().collect()
+}
+
+/// A plan of this machine for threads of these names.
+fn plan(names: &[&str]) -> Plan {
+    let threads = names.iter().map(|name| PlannedThread {
+        name: (*name).to_owned(),
+        role: "r".to_owned(),
+        instance: 0,
+        cpus: cpu(),
+    });
+    Plan::new("sh", fingerprint(&this_machine().unwrap()), threads.collect())
+}
+
+fn with_number(names: &[&str], set: Option<String>) -> Plan {
+    let number = PlannedNumber { n: 3, environment: Default::default(), set };
+    let mut plan = plan(names);
+    plan.number = Some(number);
+    plan
+}
+
+/// The events as debug text, and what `act` returns.
+fn events<T>(act: impl FnOnce(&mut PlanEvents<'_>) -> T) -> (T, Vec<String>) {
+    let mut seen = Vec::new();
+    let done = act(&mut |event| {
+        seen.push(format!("{event:?}"));
+        Ok(())
+    });
+    (done, seen)
+}
+
+#[test]
+fn a_plan_is_applied_and_taken_back() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let before = shell.cpus();
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let nothing = program.undo(notes.path()).unwrap_err();
+    assert!(matches!(nothing, ApplyError::NothingToUndo(pid) if pid == shell.pid()));
+    let plan = plan(&["sh", "worker#1"]);
+    let (applied, seen) =
+        events(|events| program.apply(&plan, ApplyOptions::default(), notes.path(), events));
+    let applied = applied.unwrap();
+    assert_eq!(seen, [""; 0]);
+    assert_eq!((shell.cpus(), applied.pinned()[0].tid), (cpu(), shell.pid().main()));
+    assert_eq!(applied.missing().unwrap().names, ["worker#1"]);
+    let Err(ApplyError::Unplaced(unplaced)) = applied.complete() else { panic!("it is complete") };
+    assert_eq!((unplaced.refused, unplaced.threads), (0, 2));
+    assert!(unplaced.to_string().starts_with(
+        "1 of 2 threads of the plan are not pinned: the process has no thread worker#1; the plan \
+         is for sh. "
+    ));
+    let released = program.undo(notes.path()).unwrap();
+    assert_eq!((released.len(), &released[0].cpus), (1, &before));
+    assert_eq!(shell.cpus(), before);
+}
+
+#[test]
+fn a_plan_of_another_machine_needs_force() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let before = shell.cpus();
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let mut plan = plan(&["sh"]);
+    plan.machine.topology = "0".to_owned();
+    let apply = |force| {
+        let options = ApplyOptions { force, set_number: false };
+        let (applied, seen) = events(|events| program.apply(&plan, options, notes.path(), events));
+        (applied.map(|applied| applied.complete().is_ok()), seen)
+    };
+    let (refused, seen) = apply(false);
+    assert!(matches!(refused, Err(ApplyError::Misfit(differences)) if differences.len() == 1));
+    assert_eq!((seen.len(), shell.cpus()), (0, before));
+    let (applied, seen) = apply(true);
+    assert!(applied.unwrap());
+    assert!(seen.len() == 1 && seen[0].starts_with("Difference(Topology"), "{seen:?}");
+    assert_eq!(shell.cpus(), cpu());
+}
+
+#[test]
+fn a_preview_pins_nothing_and_knows_what_is_missing() {
+    let shell = Shell::start();
+    let before = shell.cpus();
+    let plan = plan(&["sh", "worker"]);
+    let preview = Preview::of(shell.pid(), &plan, false, &mut |_| Ok(())).unwrap();
+    let [(pinned, now)] = &preview.moves[..] else { panic!("{preview:?}") };
+    assert_eq!((&*pinned.name, &pinned.cpus, now), ("sh", &cpu(), &before));
+    assert!(matches!(preview.complete(), Err(ApplyError::Unplaced(_))));
+    assert_eq!(shell.cpus(), before);
+}
+
+#[test]
+fn the_number_is_set_only_where_that_is_asked_for() {
+    let (folder, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let file = folder.path().join("number");
+    let command = format!("echo {{n}} > {}", file.display());
+    let plan = with_number(&["sh"], Some(command.clone()));
+    let told = || std::fs::read_to_string(&file).ok();
+    let (preview, seen) = events(|events| Preview::of(shell.pid(), &plan, false, events));
+    preview.unwrap();
+    assert_eq!((told(), seen[0].contains("Settable")), (None, true), "{seen:?}");
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let apply = |set_number| {
+        let options = ApplyOptions { force: false, set_number };
+        let (applied, seen) = events(|events| {
+            program.apply(&plan, options, &folder.path().join("notes"), events).map(drop)
+        });
+        applied.unwrap();
+        seen
+    };
+    let event = |outcome| format!("{:?}", PlanEvent::Number { n: 3, outcome });
+    assert_eq!(apply(false), [event(NumberOutcome::NotAsked(&command))]);
+    assert_eq!(told(), None);
+    assert_eq!(apply(true), [event(NumberOutcome::Set(&command))]);
+    assert_eq!(told().as_deref(), Some("3\n"));
+}
+
+#[test]
+fn a_number_without_a_command_needs_a_new_start() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let (program, plan) = (HeldProgram::of(shell.pid()).unwrap(), with_number(&[], None));
+    let options = ApplyOptions { force: false, set_number: true };
+    let (applied, seen) = events(|events| program.apply(&plan, options, notes.path(), events));
+    applied.unwrap().complete().unwrap();
+    assert_eq!(seen, ["Number { n: 3, outcome: NeedsStart }", "NoPins"]);
+}
+
+#[test]
+fn nothing_is_pinned_where_nothing_can_be_noted() {
+    let shell = Shell::start();
+    let (before, plan) = (shell.cpus(), plan(&["sh"]));
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let (options, notes) = (ApplyOptions::default(), PathBuf::from("/dev/null/notes"));
+    let refused = program.apply(&plan, options, &notes, &mut |_| Ok(())).unwrap_err();
+    let reason = "/dev/null/notes: cannot store the affinities to restore; set XDG_DATA_HOME";
+    assert!(refused.to_string().starts_with(reason), "{refused}");
+    assert_eq!(shell.cpus(), before);
+}
+
+#[test]
+fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let plan = plan(&["sh"]);
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions::default();
+    let mut applied = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap();
+    let asked = Interrupt::default();
+    asked.give_up();
+    applied.watch(&asked, &mut |_| Ok(())).unwrap();
+    drop(shell);
+    applied.watch(&Interrupt::default(), &mut |_| Ok(())).unwrap();
+}
+
+/// What a start of `command` under a plan returns, and its events.
+fn started(plan: &Plan, command: &[&str]) -> (Result<PlannedRun, ApplyError>, Vec<String>) {
+    let command: Vec<OsString> = command.iter().map(Into::into).collect();
+    events(|events| {
+        let start = PlannedStart::new(plan, &command, false, events)?;
+        start.run(&AtomicUsize::new(0), events)
+    })
+}
+
+#[test]
+fn a_program_is_started_with_the_number_and_followed_to_its_end() {
+    let (run, seen) = started(&with_number(&["sh", "b"], None), &["sh", "-c", "exit {n}"]);
+    let run = run.unwrap();
+    assert_eq!(run.status.code(), Some(3));
+    let missing = run.missing.unwrap().names;
+    assert!(missing.contains(&"b".to_owned()), "{missing:?}");
+    assert!(seen.iter().all(|event| event.starts_with("Pinned(")), "{seen:?}");
+}
+
+#[test]
+fn a_command_and_a_plan_have_to_agree_on_a_number() {
+    let (none, _) = started(&plan(&["sh"]), &["echo", "-p{n}"]);
+    assert!(matches!(&none, Err(error @ ApplyError::NoNumber) if error.is_usage()));
+    let (unused, seen) = started(&with_number(&[], None), &["true"]);
+    assert!(unused.unwrap().status.success());
+    assert_eq!(seen, ["Number { n: 3, outcome: Unused }"]);
+    let (typed, seen) = started(&with_number(&[], None), &["true", "-p3"]);
+    assert!(typed.is_ok() && seen.is_empty(), "{seen:?}");
+}
+
+#[test]
+fn what_does_not_exist_is_bad_usage() {
+    let nobody = Pid(i32::MAX);
+    let error = HeldProgram::of(nobody).unwrap_err();
+    assert!(error.is_usage() && error.to_string().starts_with("there is no process 2147483647"));
+    let plan = plan(&["sh"]);
+    assert!(Preview::of(nobody, &plan, false, &mut |_| Ok(())).unwrap_err().is_usage());
+    let (missing, _) = started(&plan, &["/no/such/program"]);
+    let error = missing.unwrap_err();
+    assert!(error.is_usage());
+    assert_eq!(error.to_string(), "cannot start /no/such/program: there is no such program");
+}
