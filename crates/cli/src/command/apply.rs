@@ -9,7 +9,6 @@ use pinwise_linux::{
     AffinityError, EndedThreads, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope,
     TargetError, Tid, UndoNotes, affinity, process, this_machine,
 };
-use pinwise_measure::ProgramNote;
 use pinwise_placement::{Plan, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::one_line;
@@ -115,11 +114,7 @@ impl Apply {
         if self.dry_run {
             return self.preview(&plan, &pinner);
         }
-        let own = pinner.own_cpus();
-        let forgotten = affinity::forgotten(&own, &machine.offline);
-        if !forgotten.is_empty() {
-            let cpus = forgotten.to_string();
-            let note = ProgramNote::OfflineForgotten { cpus };
+        if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
             output::aside(&format!("note: {}", pinwise_present::note(&note)));
         }
         pinner = pinner.noting(undo_notes()?);
