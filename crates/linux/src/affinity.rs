@@ -93,8 +93,8 @@ pub fn online() -> io::Result<CpuSet> {
     text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// A note on the CPUs of `own` that are offline and that this kernel does not take back. Linux keeps
-/// what a thread asked for since 6.2. `None`: there are no such CPUs.
+/// A note on the CPUs of `own` that are offline and that this kernel does not take back. Since 6.2
+/// Linux keeps what a thread asked for. `None`: there are no such CPUs.
 pub fn forgotten(own: &CpuSet, offline: &CpuSet) -> Option<ProgramNote> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let cpus = forgotten_by(&release, own, offline);
