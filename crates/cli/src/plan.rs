@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo};
 use pinwise_jobs::{ApplyError, NoPlan, NumberOutcome, PlanEvent};
-use pinwise_measure::ProgramNote;
 use pinwise_placement::{Plan, PlannedNumber};
 use pinwise_present::{plan_caution, plan_difference, shell, stop_reasons};
 use std::path::{Path, PathBuf};
@@ -114,10 +113,7 @@ pub(crate) fn tell(event: &PlanEvent<'_>) {
         PlanEvent::NoPins => {
             "note: the plan pins no thread: all stay where they may run now".into()
         }
-        PlanEvent::OfflineForgotten(cpus) => {
-            let note = ProgramNote::OfflineForgotten { cpus: cpus.to_string() };
-            format!("note: {}", pinwise_present::note(&note))
-        }
+        PlanEvent::Note(note) => format!("note: {}", pinwise_present::note(note)),
         PlanEvent::Pinned(_) => return,
     };
     aside(&text);

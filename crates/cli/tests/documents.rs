@@ -41,7 +41,7 @@ const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 c
     \"CPU\"\n";
 
 /// The document of a campaign, with what only BlackBox adds: its forecast, and what a dry run of it
-/// says.
+/// says. The drift is also that of the model. A busy machine may measure too little for one.
 fn placed(profiled: &str) -> Value {
     let mut document = store().1.clone();
     let ask = [
@@ -57,7 +57,8 @@ fn placed(profiled: &str) -> Value {
     let some = [
         "--cycles", "20000", "--starts", "1", "--top", "3", "--budget", "400", "--store", profiled,
     ];
-    document["forecast"] = json(&pinwise([&ask[..], &some].concat()))["forecast"].take();
+    let mut modelled = json(&pinwise([&ask[..], &some].concat()));
+    ["forecast", "drift"].iter().for_each(|field| document[field] = modelled[field].take());
     for (field, value) in json(&pinwise([&ask[..], &["--dry-run"]].concat())).as_object().unwrap() {
         if document.get(field).is_none() {
             document[field.as_str()] = value.clone();

@@ -303,3 +303,15 @@ fn questions_about_a_model_that_are_killed_and_resumed_end_with_their_answer() {
     }
     assert!(met > 0, "no kill met a record: this proves nothing");
 }
+
+#[test]
+fn a_guardian_leaves_no_ledger_that_it_cannot_open() {
+    let folder = TempDir::new().unwrap();
+    let ledger = folder.path().join("ledger");
+    // A guardian follows no link.
+    std::os::unix::fs::symlink("/dev/null", &ledger).unwrap();
+    let mut guardian = Command::new(PINWISE);
+    guardian.arg(pinwise_linux::GUARDIAN_ARGUMENT).arg(&ledger);
+    let ended = guardian.stdin(Stdio::null()).output().unwrap();
+    assert!(ended.status.success() && ledger.symlink_metadata().is_err(), "{ended:?}");
+}

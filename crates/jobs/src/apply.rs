@@ -13,7 +13,7 @@ use pinwise_linux::{
     EndedThreads, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope, TargetError, UndoNotes,
     affinity, fingerprint, process, this_machine,
 };
-use pinwise_measure::Interrupt;
+use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_placement::{Plan, PlanDifference};
 use pinwise_topology::{CpuSet, Machine};
 use std::io;
@@ -33,8 +33,8 @@ pub enum PlanEvent<'a> {
     },
     /// The plan has a number and pins no thread.
     NoPins,
-    /// Threads may run on CPUs that are offline. This kernel does not take these back at an undo.
-    OfflineForgotten(&'a CpuSet),
+    /// What an undo cannot give back on this kernel.
+    Note(&'a ProgramNote),
     /// A thread that appeared was pinned, or refused.
     Pinned(&'a Pinned),
 }
@@ -123,9 +123,8 @@ impl HeldProgram {
         };
         tell_number(plan, set, events)?;
         let pinner = pinner(Scope::Trees(vec![self.pid]), plan)?;
-        let forgotten = affinity::forgotten(&pinner.own_cpus(), &machine.offline);
-        if !forgotten.is_empty() {
-            take(events, PlanEvent::OfflineForgotten(&forgotten))?;
+        if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
+            take(events, PlanEvent::Note(&note))?;
         }
         AppliedPlan::begin(plan, pinner, notes)
     }

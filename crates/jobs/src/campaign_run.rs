@@ -286,14 +286,13 @@ mod tests {
     use super::*;
     use crate::events::Silent;
     use crate::job::Job;
-    use crate::open_subject::open;
+    use crate::open_subject::{fixture::Altered, open};
     use crate::place::PlaceRequest;
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
     use crate::stored_campaign::empty_store;
     use pinwise_campaign::Purpose;
-    use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Unit, Workload};
-    use pinwise_topology::Machine;
+    use pinwise_measure::{Effort, Measurement, Setting};
     use std::time::Duration;
 
     #[test]
@@ -330,33 +329,6 @@ mod tests {
 
     const VIRTUAL: Time = Time::Virtual { width: 1 };
 
-    /// A subject whose time is said, on a model.
-    struct Timed(Box<dyn OpenSubject>, Time);
-
-    impl Testbed for Timed {
-        fn machine(&self) -> &Machine {
-            self.0.machine()
-        }
-        fn workload(&self) -> &Workload {
-            self.0.workload()
-        }
-        fn unit(&self) -> &Unit {
-            self.0.unit()
-        }
-        fn measure(
-            &mut self,
-            setting: &Setting,
-            effort: Effort,
-        ) -> Result<Measurement, MeasureError> {
-            self.0.measure(setting, effort)
-        }
-        fn time(&self) -> Time {
-            self.1
-        }
-    }
-
-    impl OpenSubject for Timed {}
-
     #[test]
     fn after_a_failure_a_model_is_asked_again_and_a_program_is_resumed() {
         let (_folder, mut store) = empty_store();
@@ -367,7 +339,8 @@ mod tests {
             let (new, _) =
                 PlaceRequest::from(request.clone()).prepare(&caller, &store, &mut Silent).unwrap();
             let id = store.create(&new).unwrap();
-            let testbed = Timed(open(&request, &caller).unwrap(), time);
+            let testbed = open(&request, &caller).unwrap();
+            let testbed = Altered { testbed, restart: None, time };
             let (ending, records, notes) = (Ending::Failed("no".into()), Vec::new(), Vec::new());
             let failed = Measured { ending, records, notes, always_zero: false };
             let testbed: &dyn OpenSubject = &testbed;

@@ -76,56 +76,14 @@ pub fn place_on(
 mod tests {
     use super::*;
     use crate::job::Caller;
-    use crate::open_subject::{OpenSubject, open};
+    use crate::open_subject::{fixture::Altered, open};
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
     use crate::subject::Subject;
     use pinwise_campaign::{MemoryJournal, Record};
-    use pinwise_measure::{
-        Disturbances, Effort, MeasureError, Measurement, OtherLoad, ProgramNote, Setting, Time,
-        Unit, Workload,
-    };
+    use pinwise_measure::{ProgramNote, Setting};
     use pinwise_placement::Budget;
-    use pinwise_topology::Machine;
     use std::time::Duration;
-
-    /// A testbed that starts an instance anew for each measurement of it alone, and was disturbed.
-    struct Starts(Box<dyn OpenSubject>, Option<Duration>);
-
-    impl Testbed for Starts {
-        fn machine(&self) -> &Machine {
-            self.0.machine()
-        }
-        fn workload(&self) -> &Workload {
-            self.0.workload()
-        }
-        fn unit(&self) -> &Unit {
-            self.0.unit()
-        }
-        fn measure(
-            &mut self,
-            setting: &Setting,
-            effort: Effort,
-        ) -> Result<Measurement, MeasureError> {
-            self.0.measure(setting, effort)
-        }
-        fn profiles(&self) -> bool {
-            true
-        }
-        fn restart(&self) -> Option<Duration> {
-            self.1
-        }
-        fn disturbances(&self) -> Disturbances {
-            let others = Some(OtherLoad::new(1.0, 2.0));
-            Disturbances { others, notes: vec![ProgramNote::from("moved".to_owned())] }
-        }
-        fn time(&self) -> Time {
-            self.0.time()
-        }
-        fn seek(&mut self, number: u64) {
-            self.0.seek(number);
-        }
-    }
 
     #[test]
     fn what_a_testbed_says_reaches_the_search_and_the_outcome() {
@@ -134,7 +92,9 @@ mod tests {
             let mut request = simulated(SimulatedProcessor::built_in("ultrasparc-t2"), budget);
             let Subject::Simulated(simulation) = &mut request.subject else { unreachable!() };
             simulation.instances = 2;
-            let mut testbed = Starts(open(&request, &Caller::default()).unwrap(), restart);
+            let testbed = open(&request, &Caller::default()).unwrap();
+            let time = testbed.time();
+            let mut testbed = Altered { testbed, restart, time };
             let mut journal = MemoryJournal::default();
             let stop = Interrupt::default();
             let outcome = place_on(&mut testbed, request.question, &mut journal, &stop).unwrap();

@@ -240,6 +240,62 @@ fn usage(error: impl std::fmt::Display) -> JobError {
 }
 
 #[cfg(test)]
+pub(crate) mod fixture {
+    use super::OpenSubject;
+    use pinwise_measure::{
+        Disturbances, Effort, MeasureError, Measurement, OtherLoad, ProgramNote, Setting, Testbed,
+        Time, Unit, Workload,
+    };
+    use pinwise_topology::Machine;
+    use std::time::Duration;
+
+    /// A subject with another time. It starts an instance anew for each measurement of it alone,
+    /// and was disturbed.
+    pub(crate) struct Altered {
+        pub(crate) testbed: Box<dyn OpenSubject>,
+        pub(crate) restart: Option<Duration>,
+        pub(crate) time: Time,
+    }
+
+    impl Testbed for Altered {
+        fn machine(&self) -> &Machine {
+            self.testbed.machine()
+        }
+        fn workload(&self) -> &Workload {
+            self.testbed.workload()
+        }
+        fn unit(&self) -> &Unit {
+            self.testbed.unit()
+        }
+        fn measure(
+            &mut self,
+            setting: &Setting,
+            effort: Effort,
+        ) -> Result<Measurement, MeasureError> {
+            self.testbed.measure(setting, effort)
+        }
+        fn profiles(&self) -> bool {
+            true
+        }
+        fn restart(&self) -> Option<Duration> {
+            self.restart
+        }
+        fn disturbances(&self) -> Disturbances {
+            let others = Some(OtherLoad::new(1.0, 2.0));
+            Disturbances { others, notes: vec![ProgramNote::from("moved".to_owned())] }
+        }
+        fn time(&self) -> Time {
+            self.time
+        }
+        fn seek(&mut self, number: u64) {
+            self.testbed.seek(number);
+        }
+    }
+
+    impl OpenSubject for Altered {}
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::events::{Event, Listening, note};

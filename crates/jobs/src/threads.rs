@@ -412,7 +412,9 @@ mod tests {
     use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::stored_campaign::empty_store as store;
-    use pinwise_placement::Way;
+    use pinwise_campaign::{CampaignId, Parent};
+    use pinwise_measure::Probe;
+    use pinwise_placement::{Gain, TunePart, Way};
     use pinwise_scheduler::{ModelProgram, OtherPrograms};
 
     fn request(method: ThreadsMethod) -> ThreadsRequest {
@@ -628,40 +630,62 @@ mod tests {
         }
     }
 
+    /// Parameters and rates relative to the first one, in millionths.
+    fn relative(probes: impl Iterator<Item = Probe>) -> Vec<(u32, i64)> {
+        let probes: Vec<(u32, f64)> =
+            probes.map(|probe| (probe.parameter, probe.progress.rate)).collect();
+        let relative = |rate: f64| (1e6 * rate / probes[0].1).round() as i64;
+        probes.iter().map(|&(n, rate)| (n, relative(rate))).collect()
+    }
+
+    /// What the windows of a campaign show, without a search.
+    fn measured(store: &Store, campaign: CampaignId) -> Vec<(u32, i64)> {
+        let records = store.records(campaign).unwrap();
+        relative(
+            records
+                .iter()
+                .map(|record| Probed::of(record.outcome.as_ref().unwrap()).unwrap().probe),
+        )
+    }
+
     #[test]
-    fn the_answer_of_a_run_is_that_of_its_campaign() {
+    fn an_answer_is_what_the_records_of_its_campaign_show() {
         let (_folder, mut store) = store();
-        let program = HostProgram {
-            command: ["sleep", "0.0{n}"].map(String::from).to_vec(),
-            threads_per_n: Some("1".parse().unwrap()),
-            ..HostProgram::default()
-        };
-        let real = ThreadsRequest {
-            program: ThreadsProgram::Here(program),
-            per_run: true,
-            default: Some(1),
-            min: Some(1),
-            max: Some(2),
-            step: None,
-            budget: Some(Duration::from_secs(2)),
-            ..request(ThreadsMethod::Sweep)
-        };
         let model = request(ThreadsMethod::Sweep);
         let published = request(ThreadsMethod::Reinforcer);
-        for (request, cut) in
-            [(real, usize::MAX), (model.clone(), usize::MAX), (published, usize::MAX), (model, 4)]
-        {
+        for (request, cut) in [(model.clone(), usize::MAX), (published, usize::MAX), (model, 4)] {
             let caller = Caller::default();
             let mut events =
                 stopping_at(&caller.interrupt, cut, |event| matches!(event, Event::Measured(_)));
             let ran = run(request, &caller, &mut store, &mut events).unwrap();
             let info = store.get(ran.campaign.id).unwrap();
             let read = ThreadsRequest::answer(&info, &caller, &store).unwrap();
-            let of_campaign = |answer: &ThreadsAnswer| {
-                let ThreadsAnswer { campaign, outcome, confirmation, .. } = answer;
-                format!("{campaign:?} {outcome:?} {confirmation:?}")
-            };
-            assert_eq!(of_campaign(&ran), of_campaign(&read));
+            let rates = measured(&store, info.id);
+            let shown = ran.outcome.probes.iter().map(|shown| shown.probe);
+            assert_eq!(relative(shown), rates);
+            let conclusion =
+                stored_campaign::conclusion::<ThreadsConclusion>(&info).unwrap().unwrap();
+            assert_eq!(Some(conclusion.parameter), ran.number());
+            let found = ran.outcome.found.as_ref().unwrap().parameter;
+            if ran.outcome.question.request.method == ThreadsMethod::Sweep {
+                assert_eq!(Some(found), rates.iter().max_by_key(|(_, rate)| rate).map(|one| one.0));
+            }
+            let parent = Parent::new(info.id, &TunePart::LastComparison);
+            let part = stored_campaign::part(&store, &parent).unwrap();
+            assert_eq!(part.is_some(), ran.confirmation.is_some());
+            if let Some((part, shown)) = part.zip(ran.confirmation.as_ref()) {
+                let fresh = measured(&store, part.id);
+                let of = |n| fresh.iter().filter(move |one| one.0 == n).map(|one| one.1 as f64);
+                let (n, default) = (shown.compared.n, shown.compared.default.unwrap());
+                let rounds = of(n).count().min(of(default).count());
+                assert_eq!(shown.comparison.rounds.count(), rounds);
+                let gain = shown.comparison.rounds.gain(Way::Number, Way::Default);
+                if let Some(Gain { low, high, .. }) = gain {
+                    let ratio =
+                        of(n).take(rounds).sum::<f64>() / of(default).take(rounds).sum::<f64>();
+                    assert!((1.0 + low..=1.0 + high).contains(&ratio), "{ratio}, {low} to {high}");
+                }
+            }
             let cut = cut == 4;
             assert_eq!((ran.interrupted, read.interrupted), (cut, false));
             assert_eq!(ran.outcome.interrupted, cut);

@@ -3,6 +3,7 @@
 use crate::process::user_of;
 use crate::sys;
 use crate::thread::Tid;
+use pinwise_measure::ProgramNote;
 use pinwise_topology::CpuSet;
 use serde::{Serialize, Serializer};
 use std::fs;
@@ -105,10 +106,12 @@ pub fn online() -> io::Result<CpuSet> {
     text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The CPUs of `own` that are offline and that this kernel does not take back. Linux keeps what a
-/// thread asked for since 6.2.
-pub fn forgotten(own: &CpuSet, offline: &CpuSet) -> CpuSet {
-    forgotten_by(&rustix::system::uname().release().to_string_lossy(), own, offline)
+/// A note on the CPUs of `own` that are offline and that this kernel does not take back. Since 6.2
+/// Linux keeps what a thread asked for. `None`: there are no such CPUs.
+pub fn forgotten(own: &CpuSet, offline: &CpuSet) -> Option<ProgramNote> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let cpus = forgotten_by(&release, own, offline);
+    (!cpus.is_empty()).then(|| ProgramNote::OfflineForgotten { cpus: cpus.to_string() })
 }
 
 fn forgotten_by(release: &str, own: &CpuSet, offline: &CpuSet) -> CpuSet {

@@ -296,7 +296,9 @@ pub fn guardian_main() {
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
     let _punctual = RealtimeClass::raise();
-    let ledger = std::env::args_os().nth(2).and_then(|path| Ledger::open(path.into()));
+    let path = std::env::args_os().nth(2).map(PathBuf::from);
+    // Others leave the file alone while this has it open.
+    let _ledger = path.clone().and_then(Ledger::open);
     if writeln!(io::stdout(), "{READY}").is_err() {
         return;
     }
@@ -315,8 +317,9 @@ pub fn guardian_main() {
         entries.push(entry);
     }
     restore(&entries);
-    if let Some(ledger) = ledger {
-        ledger.remove();
+    // Also a file that could not be opened: the next start would restore everything once more.
+    if let Some(path) = path {
+        let _ = fs::remove_file(path);
     }
 }
 

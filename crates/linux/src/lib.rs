@@ -52,5 +52,5 @@ pub use target::{Target, common_contexts, described, pause, usual_mask};
 pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};
-pub use thread_scan::{HARDLY_RUNS, ScannedThread};
+pub use thread_scan::ScannedThread;
 pub use undo_notes::{Released, UndoNotes};

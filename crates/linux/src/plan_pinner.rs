@@ -12,7 +12,7 @@
 //! while threads appear, then up to 20 ms.
 
 use crate::affinity::{self, AffinityError};
-use crate::roster::{Roster, Scope};
+use crate::roster::{Changes, Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
 use crate::thread_names::{self, UnnamedThread};
 use crate::undo_notes::UndoNotes;
@@ -48,14 +48,19 @@ pub struct PlanPinner {
     wanted: Vec<(String, CpuSet)>,
     ended: EndedThreads,
     notes: Option<UndoNotes>,
+    /// In the order of creation.
     seen: Vec<PinnerThread>,
+    /// The places in `seen` of those that have not ended, ascending.
+    living: Vec<usize>,
+    /// The places in `seen` of those that have ended, ascending, by comm.
+    ended_of: HashMap<String, Vec<usize>>,
     /// The wanted names for which there was a thread.
     found: HashSet<usize>,
     interval: Duration,
     looked_for_processes: Instant,
-    /// How often names were made.
+    /// How many threads were ordered, in all looks.
     #[cfg(test)]
-    namings: u32,
+    ordered: usize,
 }
 
 /// A thread of the program.
@@ -66,8 +71,6 @@ pub struct PinnerThread {
     /// Its name as the kernel has it.
     pub comm: String,
     process: usize,
-    /// It has not ended.
-    pub alive: bool,
     /// Whether it appeared since the last look.
     new: bool,
     since: Instant,
@@ -111,11 +114,13 @@ impl PlanPinner {
             ended,
             notes: None,
             seen: Vec::new(),
+            living: Vec::new(),
+            ended_of: HashMap::new(),
             found: HashSet::new(),
             interval: SHORTEST,
             looked_for_processes: Instant::now(),
             #[cfg(test)]
-            namings: 0,
+            ordered: 0,
         };
         let first = pinner.roster.threads().map(|(member, id)| (id, member.root)).collect();
         pinner.meet(first);
@@ -144,13 +149,26 @@ impl PlanPinner {
         } else {
             self.roster.look_at_threads()
         };
+        self.take_in(changes, now);
+        self.place()
+    }
+
+    /// Forgets or counts the threads that are gone, and meets the new ones. Its time grows with the
+    /// threads that live, not with those that have ended.
+    fn take_in(&mut self, changes: Changes, now: Instant) {
         let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
-        self.seen
-            .iter_mut()
-            .filter(|seen| gone.contains(&seen.id))
-            .for_each(|seen| seen.alive = false);
-        if self.ended == EndedThreads::Forgotten {
-            self.seen.retain(|seen| seen.alive);
+        let seen = &self.seen;
+        let ended = self.living.extract_if(.., |index| gone.contains(&seen[*index].id));
+        match self.ended {
+            EndedThreads::Count => ended.for_each(|index| {
+                let alike = self.ended_of.entry(seen[index].comm.clone()).or_default();
+                alike.insert(alike.partition_point(|&other| other < index), index);
+            }),
+            EndedThreads::Forgotten => {
+                drop(ended);
+                self.seen.retain(|seen| !gone.contains(&seen.id));
+                self.living = (0..self.seen.len()).collect();
+            }
         }
         let new: Vec<(ThreadId, usize)> = changes
             .new
@@ -164,7 +182,6 @@ impl PlanPinner {
             self.find_wanted();
         }
         self.interval = if changed { SHORTEST } else { (self.interval * 5 / 4).min(LONGEST) };
-        self.place()
     }
 
     /// The time until the next look: short while threads appear.
@@ -190,11 +207,16 @@ impl PlanPinner {
 
     /// The CPUs that its threads were given, those that are offline included.
     pub fn own_cpus(&self) -> CpuSet {
-        let own = self.seen.iter().filter_map(|seen| affinity::own(seen.id.tid).ok());
+        let own = self.living().filter_map(|seen| affinity::own(seen.id.tid).ok());
         own.fold(CpuSet::new(), |all, own| all.union(&own))
     }
 
-    /// The threads, in the order of creation.
+    /// The threads that have not ended, in the order of creation.
+    pub fn living(&self) -> impl Iterator<Item = &PinnerThread> {
+        self.living.iter().map(|&index| &self.seen[index])
+    }
+
+    /// The threads, in the order of creation. Those that have ended are among them if they count.
     pub fn threads(&self) -> &[PinnerThread] {
         &self.seen
     }
@@ -216,7 +238,7 @@ impl PlanPinner {
             return;
         }
         #[cfg(test)]
-        (self.namings += 1);
+        (self.ordered += self.living.len());
         // Programs that start many processes have thousands of threads that ended. So no name is
         // made, and roles are left out.
         let wanted = self.wanted.iter().enumerate().rev();
@@ -225,22 +247,24 @@ impl PlanPinner {
                 thread_names::readings(name).map(move |reading| (reading, index))
             })
             .collect();
-        let comms = self.seen.iter().map(|seen| seen.comm.as_str());
-        let orders = thread_names::orders(comms.clone());
-        let found: Vec<Option<usize>> =
-            comms.zip(orders).map(|reading| index.get(&reading).copied()).collect();
-        self.seen.iter_mut().zip(found).for_each(|(seen, wanted)| seen.wanted = wanted);
+        let living = self.living.iter().map(|&place| (place, self.seen[place].comm.as_str()));
+        let orders = thread_names::orders(living.clone(), &self.ended_of);
+        let found: Vec<Option<usize>> = living
+            .zip(orders)
+            .map(|((_, comm), order)| index.get(&(comm, order)).copied())
+            .collect();
+        self.living.iter().zip(found).for_each(|(&place, wanted)| self.seen[place].wanted = wanted);
     }
 
     fn meet(&mut self, new: Vec<(ThreadId, usize)>) {
         let since = Instant::now();
+        self.living.extend(self.seen.len()..self.seen.len() + new.len());
         self.seen.extend(new.into_iter().map(|(id, process)| {
             let comm = Stat::read(id.pid, id.tid).map(|stat| stat.comm).unwrap_or_default();
             PinnerThread {
                 id,
                 comm,
                 process,
-                alive: true,
                 new: true,
                 since,
                 asked: since,
@@ -254,7 +278,8 @@ impl PlanPinner {
     /// Reads the comm of threads again, of young ones often. Returns whether one has changed.
     fn ask_for_names(&mut self, now: Instant) -> bool {
         let mut changed = false;
-        for seen in self.seen.iter_mut().filter(|seen| seen.alive) {
+        for &index in &self.living {
+            let seen = &mut self.seen[index];
             if now - seen.asked >= ((seen.asked - seen.since) / 8).min(RENAMED)
                 && let Ok(stat) = Stat::read(seen.id.pid, seen.id.tid)
             {
@@ -281,7 +306,7 @@ impl PlanPinner {
 
     /// The living threads that are not where their names say, and which wanted name each has.
     fn moves(&self) -> Vec<(usize, Option<usize>)> {
-        let living = self.seen.iter().enumerate().filter(|(_, seen)| seen.alive);
+        let living = self.living.iter().map(|&index| (index, &self.seen[index]));
         let moves = living.filter_map(|(index, seen)| match seen.wanted {
             Some(_) => (seen.wanted != seen.place).then_some((index, seen.wanted)),
             None => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid))
@@ -343,14 +368,14 @@ impl PlanPinner {
             }
             self.seen[index].place = wanted;
         }
-        self.seen.iter_mut().for_each(|seen| seen.new = false);
+        self.living.iter().for_each(|&index| self.seen[index].new = false);
         Ok(news)
     }
 
-    /// Whether a thread has exactly the CPUs that a pinned one has.
+    /// Whether a thread has exactly the CPUs to which one was pinned. That one may have ended.
     fn inherited(&self, tid: Tid) -> bool {
-        let used = || self.seen.iter().filter_map(|seen| self.wanted.get(seen.place?));
-        affinity::own(tid).is_ok_and(|own| used().any(|(_, cpus)| *cpus == own))
+        affinity::own(tid)
+            .is_ok_and(|own| self.found.iter().any(|&used| self.wanted[used].1 == own))
     }
 }
 
@@ -358,6 +383,7 @@ impl PlanPinner {
 mod tests {
     use super::*;
     use crate::fixture::Killed;
+    use crate::thread::StartTime;
     use std::process::{Command, Stdio};
 
     /// A shell that waits for a line.
@@ -438,7 +464,29 @@ mod tests {
         for _ in 0..20 {
             pinner.look().unwrap();
         }
-        assert_eq!(pinner.namings, 1, "the program has one thread all the time");
+        assert_eq!(pinner.ordered, 1, "the program has one thread all the time");
+    }
+
+    #[test]
+    fn a_look_orders_the_living_threads_and_counts_the_ended_ones() {
+        let (_child, pid) = program();
+        let mine = affinity::get(pid.main()).unwrap();
+        // Threads that cannot be read have no comm.
+        let wanted = vec![("#999".to_owned(), mine)];
+        let looks = |ended| {
+            let scope = Scope::Trees(vec![pid]);
+            let mut pinner = PlanPinner::new(scope, wanted.clone(), ended).unwrap();
+            let thread = |n| ThreadId { pid, tid: Tid(i32::MAX), start: StartTime(n) };
+            for n in 1..=1000 {
+                let changes = Changes { new: vec![thread(n)], gone: vec![thread(n - 1)] };
+                pinner.take_in(changes, Instant::now());
+            }
+            let last = pinner.living().last().unwrap().wanted;
+            (pinner.ordered, pinner.living().count(), pinner.threads().len(), last)
+        };
+        let ordered = 1 + 2 * 1000;
+        assert_eq!(looks(EndedThreads::Count), (ordered, 2, 1001, Some(0)));
+        assert_eq!(looks(EndedThreads::Forgotten), (ordered, 2, 2, None));
     }
 
     #[test]

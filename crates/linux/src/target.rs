@@ -155,8 +155,8 @@ impl Target {
     }
 
     /// Scans until the threads that run in two successive windows exist in both. They need not
-    /// run in both: a thread that uses about the limit of [`HARDLY_RUNS`] would keep pinwise
-    /// waiting.
+    /// run in both. A thread that uses about
+    /// [`HARDLY_RUNS`](pinwise_measure::LeftAlone::HARDLY_RUNS) would keep pinwise waiting.
     pub fn wait_steady(
         &mut self,
         window: Duration,

@@ -62,7 +62,7 @@ pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
     let instance_of: BTreeMap<(usize, usize), usize> =
         pairs.into_iter().enumerate().map(|(instance, pair)| (pair, instance)).collect();
 
-    let orders = orders(found.iter().map(|thread| thread.comm));
+    let orders = orders(found.iter().map(|thread| thread.comm).enumerate(), &HashMap::new());
     found
         .iter()
         .zip(split)
@@ -78,16 +78,22 @@ pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
 }
 
 /// The number of each thread among those of its comm, in the order of creation. `None` if it is the
-/// only one. With its comm it is the thread's name.
-pub(crate) fn orders<'a>(comms: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<usize>> {
+/// only one. With its comm it is the thread's name. `threads` have their places in the order of
+/// creation, ascending. `ended` has the places of more threads, ascending, by comm.
+pub(crate) fn orders<'a>(
+    threads: impl Iterator<Item = (usize, &'a str)> + Clone,
+    ended: &HashMap<String, Vec<usize>>,
+) -> Vec<Option<usize>> {
     let mut alike: HashMap<&str, usize> = HashMap::new();
-    comms.clone().for_each(|comm| *alike.entry(comm).or_default() += 1);
+    threads.clone().for_each(|(_, comm)| *alike.entry(comm).or_default() += 1);
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    comms
-        .map(|comm| {
+    threads
+        .map(|(place, comm)| {
+            let ended = ended.get(comm).map_or(&[][..], Vec::as_slice);
             let order = seen.entry(comm).or_default();
             *order += 1;
-            (alike[comm] > 1).then_some(*order - 1)
+            (alike[comm] + ended.len() > 1)
+                .then(|| *order - 1 + ended.partition_point(|&other| other < place))
         })
         .collect()
 }
@@ -270,13 +276,30 @@ mod tests {
             prop_assert!(comm_is_plain);
             let names: BTreeSet<&String> = threads.iter().map(|thread| &thread.name).collect();
             prop_assert_eq!(names.len(), threads.len());
-            let orders = orders(comms.iter().map(|(comm, _)| comm.as_str()));
+            let comms_in_order = comms.iter().map(|(comm, _)| comm.as_str()).enumerate();
+            let orders = orders(comms_in_order, &HashMap::new());
             for ((thread, (comm, _)), order) in threads.iter().zip(&comms).zip(orders) {
                 prop_assert!(readings(&thread.name).any(|one| one == (comm.as_str(), order)));
             }
             let used: BTreeSet<usize> = threads.iter().map(|thread| thread.instance).collect();
             prop_assert!(used.iter().copied().eq(0..used.len()), "instances count from 0 without a \
                 gap");
+        }
+
+        #[test]
+        fn a_thread_keeps_its_number_when_others_end(
+            threads in proptest::collection::vec(("[ab]", any::<bool>()), 0..24)
+        ) {
+            let all = threads.iter().map(|(comm, _)| comm.as_str()).enumerate();
+            let expected = orders(all.clone(), &HashMap::new()).into_iter().zip(&threads);
+            let mut ended: HashMap<String, Vec<usize>> = HashMap::new();
+            for (place, comm) in all.clone().filter(|(place, _)| threads[*place].1) {
+                ended.entry(comm.into()).or_default().push(place);
+            }
+            let living = all.filter(|(place, _)| !threads[*place].1);
+            let found = orders(living, &ended).into_iter();
+            let expected = expected.filter(|(_, (_, ended))| !ended).map(|(order, _)| order);
+            prop_assert!(found.eq(expected));
         }
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// A thread that would use a smaller share of a CPU is left alone, unless the others hardly want
 /// more.
-pub const HARDLY_RUNS: f64 = LeftAlone::HARDLY_RUNS;
+pub(crate) const HARDLY_RUNS: f64 = LeftAlone::HARDLY_RUNS;
 
 /// Between two looks at every thread.
 const LOOK: Duration = Duration::from_millis(10);

@@ -173,10 +173,7 @@ impl LiveTestbed {
             .collect();
         let affinities: Vec<CpuSet> =
             placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
-        let forgotten = affinity::forgotten(&target.mask(), &machine.offline);
-        if !forgotten.is_empty() {
-            options.notes.push(ProgramNote::OfflineForgotten { cpus: forgotten.to_string() });
-        }
+        options.notes.extend(affinity::forgotten(&target.mask(), &machine.offline));
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
         Ok(Self {

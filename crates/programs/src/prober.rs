@@ -111,9 +111,8 @@ impl LinuxProber {
         };
         let unlisted = |cause| TargetError::Proc { name: "no process".into(), cause };
         let layer_choice = LayerChoice::new().map_err(unlisted)?;
-        let running = |program, set| {
-            ProgramKind::Running(KeptRunning::new(program, set, machine.allowed.clone()).into())
-        };
+        let running =
+            |program, set| ProgramKind::Running(KeptRunning::new(program, set, &machine).into());
         let program = match subject {
             ProbedProgram::Anew(template) => {
                 let other_load = OtherLoadMeter::here().ok();

@@ -270,7 +270,7 @@ impl RerunTestbed {
             }
             if looked.elapsed() >= NAP {
                 looked = Instant::now();
-                for seen in pinner.threads().iter().filter(|seen| seen.alive) {
+                for seen in pinner.living() {
                     if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
                         demands
                             .entry(seen.id)

@@ -441,7 +441,8 @@ mod tests {
         let all = Duration::from_secs(10);
         let (ending, whole, records) = go(&mut MemoryJournal::default(), usize::MAX, all);
         assert_eq!(ending, Ending::Finished);
-        assert_eq!(whole.shortlist(&[], 4).numbers()[0], 4, "{whole:?}");
+        // Two are far behind four, compact, and eight cannot run.
+        assert_eq!(whole.shortlist(&[], 4).numbers(), [4], "{whole:?}");
         assert!(whole.rows.iter().any(|row| row.policy == Some(Policy::Compact)), "{whole:?}");
         let lost = whole
             .notes

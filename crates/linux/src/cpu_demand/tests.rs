@@ -2,6 +2,7 @@
 //! the same CPU.
 
 use super::*;
+use crate::thread_scan::worth_placing;
 use proptest::prelude::*;
 
 /// Microseconds; nanoseconds run and waited; slices; state.
@@ -141,6 +142,10 @@ fn a_thread_that_spins_wants_a_whole_cpu_however_little_it_gets() {
     assert!(starved.ran().as_secs_f64() / elapsed.as_secs_f64() < 0.02);
     assert!(share(STARVED) > 0.1, "{}", share(STARVED));
     assert_eq!(share(NEVER_RAN), 1.0);
+    for rows in [STARVED, NEVER_RAN] {
+        assert!(worth_placing(share(rows), 1.0), "beside one that has a CPU alone");
+    }
+    assert!(!worth_placing(share(HELPER_IN_A_CROWD), 1.0));
     let (never, elapsed) = watched(NEVER_RAN);
     assert!(never.own() < elapsed / 20, "it had no chance to show more: the scan is extended");
 }

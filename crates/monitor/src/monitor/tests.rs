@@ -85,6 +85,36 @@ fn looks_split_the_sleep_that_is_known_exactly() {
     assert_eq!((activity.voluntary, activity.involuntary, activity.migrations), (100, 50, Some(5)));
 }
 
+/// Periods that are a multiple of the time between two looks, and others. The looks are as good as
+/// random ones: a share p of n has a relative standard deviation of sqrt((1 - p) / (p n)).
+#[test]
+fn looks_show_the_time_at_locks_of_a_thread_that_repeats_itself() {
+    for [ran, locked, asleep] in
+        [[100, 150, 40], [3_000, 5_000, 2_000], [1_000, 1_000, 8_000], [2_000, 33_000, 5_000]]
+    {
+        let period = ran + locked + asleep;
+        let doing = |at: Duration| match at.as_micros() as u64 % period {
+            phase if phase < ran => Doing::Runnable,
+            phase if phase < ran + locked => Doing::Locked,
+            _ => Doing::Asleep,
+        };
+        let (mut watch, mut at) = (ThreadWatch::new(ms(0), Counters::default()), ms(0));
+        for number in 0..5000 {
+            at += unsteady(LOOK, number);
+            watch.see(doing(at));
+        }
+        let share = |part: u64| at.mul_f64(part as f64 / period as f64);
+        let account = SchedulerTimes { ran: share(ran), ..SchedulerTimes::default() };
+        watch.count(at, Counters { account, ..Counters::default() });
+        let seen = watch.activity(id(), stat()).locked.unwrap();
+        let off = seen.div_duration_f64(share(locked)) - 1.0;
+        let (p, n) =
+            (locked as f64 / (locked + asleep) as f64, 5000.0 * (1.0 - ran as f64 / period as f64));
+        let deviation = ((1.0 - p) / (p * n)).sqrt();
+        assert!(off.abs() < 4.0 * deviation, "{locked} of {period} us: {off}, {deviation}");
+    }
+}
+
 #[test]
 fn a_thread_that_never_ran_waits_at_no_lock() {
     let sleeper = |ran| {

@@ -10,9 +10,9 @@ use pinwise_linux::{
     Guardian, GuardianEntry, TargetError,
     thread::{Pid, Stat},
 };
-use pinwise_measure::Interrupt;
+use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_monitor::OtherLoadWatch;
-use pinwise_topology::CpuSet;
+use pinwise_topology::{CpuSet, Machine};
 use std::time::Duration;
 
 /// A program that goes on running while its number changes.
@@ -21,6 +21,10 @@ pub(super) struct KeptRunning {
     set: NumberSetter,
     /// The CPUs that it may use.
     cpus: CpuSet,
+    /// The CPUs of the machine that are offline.
+    offline: CpuSet,
+    /// A note if those of the process do not come back with its limits.
+    forgotten: Option<ProgramNote>,
     /// The run that all probes share.
     live: Option<ProgramRun>,
     /// The threads it had before it was given its first parameter.
@@ -57,12 +61,15 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
 }
 
 impl KeptRunning {
-    pub(super) fn new(program: RunningProgram, set: NumberSetter, cpus: CpuSet) -> Self {
+    pub(super) fn new(program: RunningProgram, set: NumberSetter, machine: &Machine) -> Self {
+        let (cpus, offline) = (machine.allowed.clone(), machine.offline.clone());
         let count = cpus.len() as u32;
         Self {
             program,
             set,
             cpus,
+            offline,
+            forgotten: None,
             live: None,
             begun: None,
             altered: false,
@@ -102,6 +109,9 @@ impl KeptRunning {
             Some(session) => (session, false),
             None => (self.open(probing, parameter)?, true),
         };
+        if is_new && let RunningProgram::Process(pid) = self.program {
+            self.forgotten = self.set.forgotten(pid, &self.offline);
+        }
         let seen = self.probe_session(probing, &mut session, is_new, parameter, window);
         self.live = Some(session);
         seen
@@ -167,7 +177,8 @@ impl KeptRunning {
         // A metric knows which part of the time counts.
         let others =
             seen.others.or_else(|| others.and_then(|others| others.so_far(&[session.root])));
-        Ok(Observation { begun: self.begun, settled: Some(settled), others, ..seen })
+        let notes = self.forgotten.iter().chain(&seen.notes).cloned().collect();
+        Ok(Observation { begun: self.begun, settled: Some(settled), others, notes, ..seen })
     }
 
     /// The least rate that a number may have, if there is a floor. The rate of the program with its

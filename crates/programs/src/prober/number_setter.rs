@@ -12,6 +12,7 @@ use pinwise_linux::{
     Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
+use pinwise_measure::ProgramNote;
 use pinwise_metric::{CommandError, run};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,15 @@ impl NumberSetter {
                 let listed = read(&directory.join("cpuset.cpus")).ok()?;
                 of_group(&listed, directory).ok()
             }
+        }
+    }
+
+    /// A note on the CPUs of the program of process `root` that it loses when its limits are put
+    /// back, before any change.
+    pub(crate) fn forgotten(&self, root: Pid, offline: &CpuSet) -> Option<ProgramNote> {
+        match self {
+            Self::Affinity => affinity::forgotten(&affinity::own(root.main()).ok()?, offline),
+            _ => None,
         }
     }
 
@@ -229,20 +239,25 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     Ok(text)
 }
 
-/// The CPUs of a control group, whose `cpuset.cpus` has this text. An empty one inherits its
-/// parent's.
+/// The CPUs of a control group, whose `cpuset.cpus` had this text before any change: those of them
+/// that its parent has. If there are none, it inherits all that its parent has. These are online.
+/// The group itself has what was written last.
 fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
-    if listed.is_empty() { effective(directory) } else { Ok(listed) }
+    if let Some(parent) = effective(&directory.join("..")) {
+        let both = listed.intersection(&parent);
+        return Ok(if both.is_empty() { parent } else { both });
+    }
+    // In a container the parent may be out of sight.
+    let inherited = if listed.is_empty() { effective(directory) } else { Some(listed) };
+    inherited.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))
 }
 
-/// The CPUs a control group has: version 2, then version 1.
-fn effective(directory: &Path) -> Result<CpuSet, String> {
+/// The CPUs that a control group has: version 2, then version 1. `None`: it does not say so.
+fn effective(directory: &Path) -> Option<CpuSet> {
     let names = ["cpuset.cpus.effective", "cpuset.effective_cpus"];
-    let text = names.iter().find_map(|name| fs::read_to_string(directory.join(name)).ok());
-    let text =
-        text.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))?;
-    CpuSet::parse_list(text.trim()).map_err(|error| format!("{}: {error}", directory.display()))
+    let text = names.iter().find_map(|name| fs::read_to_string(directory.join(name)).ok())?;
+    CpuSet::parse_list(text.trim()).ok()
 }
 
 fn read(file: &Path) -> Result<String, String> {
@@ -289,6 +304,25 @@ mod tests {
         for text in ["cmd:echo 4", "quota:", "cpuset", "{n}", ""] {
             assert_eq!(parsed(text), Err(NumberSetterError), "{text}");
         }
+    }
+
+    #[test]
+    fn a_group_has_what_its_parent_has_whatever_was_written_last() {
+        let folder = tempfile::tempdir().unwrap();
+        for (version, name) in [("2", "cpuset.cpus.effective"), ("1", "cpuset.effective_cpus")] {
+            let parent = folder.path().join(version);
+            let group = parent.join("group");
+            fs::create_dir_all(&group).unwrap();
+            // The first CPU of the group was written by an earlier step.
+            fs::write(group.join(name), "4\n").unwrap();
+            let of = |listed| of_group(listed, &group).unwrap().to_string();
+            assert_eq!((of("\n"), of("4-7\n")), ("4".into(), "4-7".into()), "no parent in sight");
+            // CPUs 5 and 6 are offline.
+            fs::write(parent.join(name), "2-4,7-9\n").unwrap();
+            assert_eq!((of("\n"), of("4-7\n")), ("2-4,7-9".into(), "4,7".into()));
+            assert_eq!(of("5-6\n"), "2-4,7-9");
+        }
+        assert!(of_group("\n", folder.path()).is_err());
     }
 
     #[test]

@@ -65,6 +65,7 @@ fn __program() {
             live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
         ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
+        ["forgetful", pid] => number_setter::forgetful(pid.parse().unwrap()),
         ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),
         _ => panic!("no such program: {program}"),

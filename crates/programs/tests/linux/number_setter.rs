@@ -1,22 +1,27 @@
 //! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search,
 //! they have what they had.
 
-use crate::programs::{Program, enough_cpus, machine, masks, until};
+use crate::programs::{PROGRAM, Program, arguments, enough_cpus, machine, masks, until};
 use pinwise_linux::{Pid, affinity};
-use pinwise_measure::Interrupt;
+use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_programs::{LinuxProber, NumberSetter, ProbeOptions, ProbedProgram};
-use pinwise_topology::CpuSet;
+use pinwise_topology::{CpuSet, Machine};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
 const WINDOW: Duration = Duration::from_millis(60);
 
 fn prober(pid: Pid, setter: NumberSetter) -> LinuxProber {
+    prober_on(machine(), pid, setter)
+}
+
+fn prober_on(machine: Machine, pid: Pid, setter: NumberSetter) -> LinuxProber {
     let options =
         ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
-    LinuxProber::new(machine(), ProbedProgram::Running(pid, setter), options, Interrupt::default())
-        .unwrap()
+    let running = ProbedProgram::Running(pid, setter);
+    LinuxProber::new(machine, running, options, Interrupt::default()).unwrap()
 }
 
 /// A directory with the files of a control group of version 2 or 1. A program that writes them sees
@@ -65,6 +70,28 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
     prober.settle(1).unwrap();
     drop(prober);
     assert_eq!(masks(&threads), before, "as it was, also the thread with a place of its own");
+}
+
+/// Confines `pid` as if its CPUs were offline, and prints the notes.
+pub(crate) fn forgetful(pid: i32) {
+    let machine = Machine { offline: machine().allowed, ..machine() };
+    let mut prober = prober_on(machine, Pid(pid), NumberSetter::Affinity);
+    prober.probe(1, WINDOW).unwrap();
+    println!("{:?}", prober.probes()[0].notes);
+}
+
+/// `setarch` makes the kernel say that it is an old one.
+#[test]
+fn cpus_that_an_old_kernel_does_not_put_back_are_noted() {
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let mut limiting = Command::new("setarch");
+    limiting.arg("--uname-2.6").arg(std::env::current_exe().unwrap()).args(arguments());
+    let limiting = limiting.env(PROGRAM, format!("forgetful {}", program.pid())).output();
+    let Ok(output) = limiting else { return pinwise_synthetic::lacking("setarch") };
+    let note = ProgramNote::OfflineForgotten { cpus: masks(&threads)[0].to_string() };
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains(&format!("{note:?}")), "{told}");
 }
 
 #[test]
