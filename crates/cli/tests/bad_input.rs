@@ -48,6 +48,25 @@ fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
 }
 
 #[test]
+fn an_output_that_cannot_be_opened_is_no_missing_program() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let output = support::pinwise(["threads", "--store", store.to_str().unwrap()].iter().chain(&[
+        "--output",
+        "/no/such/file",
+        "--",
+        "sh",
+        "-c",
+        "sleep {n}",
+    ]));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let expected = "pinwise: cannot open /no/such/file for the program: No such file or directory \
+                    (os error 2): name another file, or make its folder";
+    assert_eq!(text.lines().last(), Some(expected), "{text}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn what_is_about_a_metric_is_refused_without_one() {
     for (option, words) in [
         ("--pick", &["--pick", r"(\d+)", "--", "sleep", "100"][..]),

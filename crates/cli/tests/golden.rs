@@ -1,5 +1,5 @@
-//! Golden transcripts: every `$ pinwise ...` in `tests/cmd/**/*.trycmd` is run and must print what
-//! stands below it. `tests/README.md` says how to record them again and how to add a machine.
+//! Golden transcripts: every `$ pinwise ...` in `tests/cmd/**/*.trycmd` and in this crate's README is
+//! run and must print what stands below it. `tests/README.md` says how to record them again and how to add a machine.
 
 mod support;
 
@@ -15,5 +15,6 @@ fn every_transcript_is_what_the_program_prints() {
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .env("XDG_DATA_HOME", data.to_str().unwrap())
-        .case("tests/cmd/**/*.trycmd");
+        .case("tests/cmd/**/*.trycmd")
+        .case("README.md");
 }

@@ -1,7 +1,7 @@
 //! The job that compares strategies.
 //!
 //! Each search is a separate campaign, a part of the comparison. The comparison measures again what
-//! they announce. It also measures naive and balanced placements, and the program unpinned. These
+//! they announce. It also measures naive and balanced assignments, and the program unpinned. These
 //! measurements are its own records.
 
 use crate::campaign_run::{as_parent_error, conclude, disturbances, measure};
@@ -38,7 +38,7 @@ pub struct CompareRequest {
     pub request: PlacementRequest,
     /// Whether the budget is the usual one: BlackBox on this machine then has a longer one.
     pub usual_budget: bool,
-    /// Naive (random) and balanced placements that are drawn, of each at least 2.
+    /// Naive (random) and balanced assignments that are drawn, of each at least 2.
     pub draws: u64,
     /// Fresh windows of each that is compared, at least 5.
     pub rounds: u64,

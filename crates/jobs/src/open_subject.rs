@@ -226,7 +226,9 @@ fn target_error(error: TargetError) -> JobError {
             JobError::nothing_measured(true)
         }
         error @ (TargetError::NoProcess(_) | TargetError::NoneChosen { .. }) => usage(error),
-        TargetError::Launch { ref cause, .. } | TargetError::Cgroup { ref cause, .. }
+        TargetError::Launch { ref cause, .. }
+        | TargetError::Unopened { ref cause, .. }
+        | TargetError::Cgroup { ref cause, .. }
             if cause.kind() == io::ErrorKind::NotFound =>
         {
             usage(error)

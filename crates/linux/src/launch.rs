@@ -211,12 +211,10 @@ impl Launch {
             command.current_dir(directory);
         }
         command.stdin(match &self.stdin {
-            Some(path) => File::open(path).map_err(failed)?.into(),
+            Some(path) => File::open(path).map_err(unopened(path))?.into(),
             None => Stdio::null(),
         });
-        command
-            .stdout(stdio(&self.stdout).map_err(failed)?)
-            .stderr(stdio(&self.stderr).map_err(failed)?);
+        command.stdout(stdio(&self.stdout)?).stderr(stdio(&self.stderr)?);
         keep_nice(&mut command);
         guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         // Before: the program may already run for a while when `spawn` returns.
@@ -229,12 +227,16 @@ impl Launch {
     }
 }
 
-fn stdio(output: &Output) -> io::Result<Stdio> {
+fn stdio(output: &Output) -> Result<Stdio, TargetError> {
     Ok(match output {
         Output::Read => Stdio::piped(),
         Output::Null => Stdio::null(),
-        Output::File(path) => File::create(path)?.into(),
+        Output::File(path) => File::create(path).map_err(unopened(path))?.into(),
     })
+}
+
+fn unopened(path: &Path) -> impl Fn(io::Error) -> TargetError {
+    move |cause| TargetError::Unopened { path: path.to_owned(), cause }
 }
 
 /// Different for every launch on this machine.

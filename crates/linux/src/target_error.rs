@@ -22,6 +22,15 @@ pub enum TargetError {
         /// Why not.
         cause: io::Error,
     },
+    /// A file that the program is to read or write cannot be opened.
+    #[error("cannot open {} for the program: {cause}: name another file, or make its folder",
+        path.display())]
+    Unopened {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
     /// A process to attach to does not exist.
     #[error("there is no process {0}: it ended, or the number is wrong (pgrep NAME finds it)")]
     NoProcess(Pid),

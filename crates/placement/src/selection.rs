@@ -69,12 +69,12 @@ pub struct PlacedSelection {
     pub performance: Estimate,
 }
 
-/// The result of the draws of one selection, over all placements.
+/// The result of the draws of one selection, over all assignments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DrawnSelection {
     /// How many instances of each application run.
     pub counts: Vec<usize>,
-    /// Over random placements.
+    /// Over random assignments.
     pub performance: Estimate,
     /// The best single window of them.
     pub best: f64,

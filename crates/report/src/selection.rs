@@ -1,5 +1,5 @@
 //! A selection as a page. It shows which of the ready programs run together and where, and what
-//! each selection gave over random placements. It also shows how much better anything could be.
+//! each selection gave over random assignments. It also shows how much better anything could be.
 
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};

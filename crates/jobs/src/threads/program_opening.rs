@@ -214,9 +214,9 @@ pub(crate) fn seen(records: &[Record]) -> Vec<ProbeDetails> {
 pub(super) fn names_nothing(error: Option<&ProbeError>) -> bool {
     match error {
         Some(ProbeError::Target(TargetError::NoProcess(_))) => true,
-        Some(ProbeError::Target(TargetError::Launch { cause, .. })) => {
-            cause.kind() == io::ErrorKind::NotFound
-        }
+        Some(ProbeError::Target(
+            TargetError::Launch { cause, .. } | TargetError::Unopened { cause, .. },
+        )) => cause.kind() == io::ErrorKind::NotFound,
         _ => false,
     }
 }

@@ -35,9 +35,6 @@ pub enum ProbeError {
         /// How long it ran.
         ran: Duration,
     },
-    /// It failed: how, and its last line.
-    #[error("{0}; run it by hand with this number for {{n}}: it must work for as long as a probe")]
-    Failed(String),
     /// It has a single thread where there should be more.
     #[error(
         "{name} never started workers: it has one thread {waited} after its start with n = {n}. \

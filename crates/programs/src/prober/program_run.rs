@@ -263,9 +263,7 @@ impl ProgramRun {
         let signal = status.signal().or(status.code().map(|code| code - 128));
         match (signal, self.limits.most_written) {
             (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),
-            _ => ProbeError::Failed(
-                running.ended(&format!("{name} with n = {n}"), status).to_string(),
-            ),
+            _ => running.ended(&format!("{name} with n = {n}"), status).into(),
         }
     }
 
