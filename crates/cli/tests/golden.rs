@@ -1,5 +1,6 @@
-//! Golden transcripts: every `$ pinwise ...` in `tests/cmd/**/*.trycmd` and in this crate's README is
-//! run and must print what stands below it. `tests/README.md` says how to record them again and how to add a machine.
+//! Golden transcripts: every `$ pinwise ...` in `tests/cmd/**/*.trycmd` and in the README is run.
+//! It must print what stands below it. `tests/README.md` says how to record them again and how to
+//! add a machine.
 
 mod support;
 
