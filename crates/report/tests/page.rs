@@ -173,9 +173,11 @@ fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
     (outcome.best, outcome.baseline, outcome.gain, outcome.drift) = (None, None, None, None);
     outcome.ties.clear();
     outcome.verdict = PlacementVerdict::Undecided;
+    (outcome.cost.measurements, outcome.cost.failed) = (1, 0);
     let html = render(&campaign);
     assert!(ids(&html).is_empty());
     let text = text(&html);
+    assert!(text.contains("1 measurement, 0 failed"), "{text}");
     assert!(text.contains("Undecided so far:"), "{text}");
     assert!(text.contains("pinwise campaign resume 12"), "{text}");
     campaign.info.running = true;
