@@ -34,7 +34,8 @@ mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
 pub use characterization::{
-    absence, characterization_verdict, characterization_warning, doubt, excerpt_reason, sensitivity,
+    absence, characterization_noise, characterization_verdict, characterization_warning, doubt,
+    excerpt_reason, other_cores, sensitivity,
 };
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
