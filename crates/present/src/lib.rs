@@ -62,7 +62,10 @@ pub use progress_notice::{Notice, ProfilingOutlook, long_time, notice, profiling
 pub use reason::{
     level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons, unmeasured,
 };
-pub use selection::{alone_rate, selection_name};
+pub use selection::{
+    SelectionVerdict, alone_rate, selection_bound, selection_estimates, selection_name,
+    selection_verdict, selections_drawn,
+};
 pub use shell::{Files, quoted, shell};
 pub use summary::{Summary, SummaryVerdict};
 pub use threads::{
