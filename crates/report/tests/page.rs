@@ -13,8 +13,8 @@ use pinwise_placement::{
     DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
 };
 use pinwise_present::{
-    Files, no_tune_verdict, outcome_text, selection_bound, selection_estimates, selection_verdict,
-    sentence, simulated,
+    Files, calibration_verdict, no_tune_verdict, outcome_text, selection_bound,
+    selection_estimates, selection_verdict, sentence, simulated,
 };
 use pinwise_report::{
     ReportError, Selection, ThreadsSearch, TuneSearch, calibration_page, placement_page,
@@ -508,7 +508,7 @@ fn a_calibration_shows_its_thresholds_and_the_two_lines_of_each_example() {
     assert!(!html.contains(HOSTILE), "a name is no markup");
     let said = text(&html);
     for part in [
-        "The thresholds are for steps of 2 threads on 10 contexts.",
+        calibration_verdict(2, 10, true).as_str(),
         "lock 18.0 %",
         "delta_lock 5.00 %",
         "The lines meet with 8 threads at 18.0 %.",
@@ -523,7 +523,7 @@ fn a_calibration_shows_its_thresholds_and_the_two_lines_of_each_example() {
     answer.examples[2].2.0.clear();
     let said = text(&calibration_page(&answer, Files::default()).unwrap());
     for part in [
-        "There are no thresholds for steps of 2 threads on 10 contexts yet.",
+        calibration_verdict(2, 10, false).as_str(),
         "Two lines need four numbers of threads; 3 are probed.",
         "The example for parallelism is not probed yet.",
         "pinwise campaign resume",
