@@ -622,7 +622,10 @@ fn calibrated_thresholds_are_a_file_that_a_search_takes() {
     let page = folder.path().join("calibrated.html");
     let written = pinwise(["report", "1", "-o", page.to_str().unwrap()].iter().chain(&at));
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
-    assert!(fs::read_to_string(&page).unwrap().contains("The thresholds are for steps of 8"));
+    let text = String::from_utf8(calibrated.stdout).unwrap();
+    let verdict = text.lines().next().unwrap().strip_prefix("# ").unwrap();
+    assert!(verdict.starts_with("The thresholds are for steps of 8"), "{text}");
+    assert!(fs::read_to_string(&page).unwrap().contains(verdict), "{verdict}");
     let listed = json(&pinwise(["campaign", "list", "--json"].iter().chain(&at)));
     assert_eq!(listed["campaigns"][0]["kind"], "calibrate");
     assert_eq!(listed["campaigns"].as_array().unwrap().len(), 4, "one part for each example");
@@ -638,7 +641,6 @@ fn calibrated_thresholds_are_a_file_that_a_search_takes() {
         "--thresholds",
     ];
     let answer = json(&pinwise(words.map(OsStr::new).into_iter().chain([file.as_os_str()])));
-    let text = String::from_utf8(calibrated.stdout).unwrap();
     let lock =
         text.lines().find_map(|line| line.strip_prefix("lock = ")).unwrap().parse::<f64>().unwrap();
     assert_eq!(answer["thresholds"]["lock"], lock);

@@ -18,7 +18,7 @@
 
 use crate::search::FINALISTS;
 use crate::statistics::{estimate, mean, ratio};
-use crate::{Bound, Budget, Estimate, PlacementQuestion, StrategyName};
+use crate::{Bound, Budget, Estimate, Gain, PlacementQuestion, StrategyName};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, PinnedInstance, Setting, Workload};
 use pinwise_prediction::ThreadKinds;
@@ -98,6 +98,19 @@ pub struct SelectionOutcome {
     pub different: u64,
     /// Measurements made.
     pub measurements: u64,
+}
+
+impl SelectionOutcome {
+    /// The best over the mean of all draws. Its ends come from the ends of the two intervals that
+    /// are the furthest apart, since both are estimates.
+    pub fn gain(&self) -> Option<Gain> {
+        let (best, chance) = (self.best.as_ref()?.performance, self.chance?);
+        Some(Gain {
+            mean: best.mean / chance.mean - 1.0,
+            low: best.low / chance.high - 1.0,
+            high: best.high / chance.low - 1.0,
+        })
+    }
 }
 
 /// The strategy that answers a [`SelectionQuestion`].

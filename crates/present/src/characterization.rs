@@ -1,9 +1,9 @@
-//! What a characterization found, in one sentence, and why nothing is decided by it.
+//! What a characterization found, in sentences, and why nothing is decided by it.
 
 use crate::figures;
 use pinwise_characterization::{
-    AbsenceReason, Characterization, Doubt, ExcerptReason, Findings, Sensitivity, SensitivityClass,
-    Warning,
+    AbsenceReason, Characterization, Doubt, ExcerptReason, Findings, Noise, Remote, Sensitivity,
+    SensitivityClass, Warning,
 };
 
 /// The largest slowdown that is critical: `4 intadd slow each other down 3.98 times: integer unit.`
@@ -79,6 +79,81 @@ pub fn doubt(doubt: &Doubt) -> String {
         }
         Doubt::Text { text } => text.clone(),
     }
+}
+
+/// Whether programs on other cores matter, and what a scheduler may therefore study alone.
+pub fn other_cores(findings: &Findings) -> Vec<String> {
+    let Some(remote) = &findings.remote else {
+        return vec!["There is no other core.".to_owned()];
+    };
+    let mut sentences = slowed_from_other_cores(remote);
+    sentences.push(match findings.local {
+        Some(kind) => {
+            format!("The smallest domain to study alone: {}.", kind.name().to_lowercase())
+        }
+        None => "No domain below the whole machine can be studied alone.".to_owned(),
+    });
+    // With two contexts there are as few assignments as contents: nothing is saved.
+    if let Some(scope) = findings.scope.as_ref().filter(|scope| scope.times_fewer > 1.0) {
+        let (premise, have) = match remote.core_local {
+            true => ("One core at a time is enough", "have"),
+            false => ("If one core at a time were enough", "would have"),
+        };
+        sentences.push(format!(
+            "{premise}: {} tasks {have} {} contents of a core instead of {} assignments ({:.1} \
+             times fewer).",
+            scope.tasks,
+            figures::group(&scope.core_local),
+            figures::group(&scope.assignments),
+            scope.times_fewer
+        ));
+    }
+    sentences
+}
+
+fn slowed_from_other_cores(remote: &Remote) -> Vec<String> {
+    let listed = |names: &[String], before: &str, after: &str| {
+        (!names.is_empty()).then(|| format!("{before} {}{after}.", names.join(", ")))
+    };
+    let undecided = remote.undecided.iter().map(|row| {
+        let (benchmark, reason) = (&row.benchmark, doubt(&row.reason));
+        format!("Whether programs on other cores slow down {benchmark} is undecided: {reason}.")
+    });
+    let arrangement = match (remote.arrangement, &remote.arrangement_of) {
+        (Some(change), Some((reference, stressor))) => format!(
+            "The arrangement of programs on other cores changes a time by up to {} ({reference} \
+             next to {stressor}).",
+            figures::percent(change.abs())
+        ),
+        (Some(_), None) => {
+            "The arrangement of programs on other cores changes no time significantly.".to_owned()
+        }
+        (None, _) => "Programs on other cores can be arranged in one way only.".to_owned(),
+    };
+    let private = ", whose resources are private to a core";
+    [
+        listed(&remote.independent, "Programs on other cores do not slow down", ""),
+        listed(&remote.dependent, "Programs on other cores slow down", private),
+        listed(&remote.shared, "Programs on other cores slow down", ""),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(undecided)
+    .chain([arrangement])
+    .collect()
+}
+
+/// How much identical runs differ, in sentences.
+pub fn characterization_noise(noise: &Noise) -> String {
+    let (Some(median), Some(most)) = (noise.median, noise.most) else {
+        return "Too few runs to show how much identical runs differ.".to_owned();
+    };
+    let [median, most, share] = [median, most, noise.share].map(figures::percent);
+    format!(
+        "Identical runs differ by {median} (median), {most} (95 % of {} pairs). Programs had their \
+         contexts for {share} of the time.",
+        noise.pairs
+    )
 }
 
 /// Why a machine does not have a level, as a clause.

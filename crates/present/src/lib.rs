@@ -34,7 +34,8 @@ mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
 pub use characterization::{
-    absence, characterization_verdict, characterization_warning, doubt, excerpt_reason, sensitivity,
+    absence, characterization_noise, characterization_verdict, characterization_warning, doubt,
+    excerpt_reason, other_cores, sensitivity,
 };
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
@@ -61,11 +62,15 @@ pub use progress_notice::{Notice, ProfilingOutlook, long_time, notice, profiling
 pub use reason::{
     level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons, unmeasured,
 };
-pub use selection::{alone_rate, selection_name};
+pub use selection::{
+    SelectionVerdict, alone_rate, selection_bound, selection_estimates, selection_name,
+    selection_verdict, selections_drawn,
+};
 pub use shell::{Files, quoted, shell};
 pub use summary::{Summary, SummaryVerdict};
 pub use threads::{
-    NothingCompared, NumberSearchStop, NumberVerdict, fewer_threads, set_aside_text, threads_note,
+    NothingCompared, NumberSearchStop, NumberVerdict, calibration_verdict, fewer_threads,
+    set_aside_text, threads_note,
 };
 pub use tune::{
     NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next,

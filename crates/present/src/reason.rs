@@ -8,17 +8,7 @@ use std::time::Duration;
 
 /// Why a search ended, in one line.
 pub fn stop_reasons(reasons: &[StopReason]) -> String {
-    use StopReason::{BudgetUsed, SearchShareUsed};
-    let texts: Vec<String> = match reasons {
-        // Together they say how the budget was divided.
-        [before @ .., SearchShareUsed { share, rest: true }, BudgetUsed { .. }] => {
-            let [search, fresh] = [*share, 1.0 - share].map(percent);
-            let budget = format!("the budget ended: {search} search, {fresh} fresh windows");
-            before.iter().map(stop_reason).chain([budget]).collect()
-        }
-        _ => reasons.iter().map(stop_reason).collect(),
-    };
-    texts.join("; ")
+    reasons.iter().map(stop_reason).collect::<Vec<_>>().join("; ")
 }
 
 /// Why a search went as it did, in one line.
@@ -72,9 +62,8 @@ pub fn stop_reason(reason: &StopReason) -> String {
             format!("the {measured} assignments of the best predictions were measured{chosen}")
         }
         Is::MeasuredAlone => "instances were measured alone".into(),
-        Is::SearchShareUsed { share, rest } => {
-            let rest = if *rest { ", the rest is for fresh windows" } else { "" };
-            format!("the search has used {} of the budget{rest}", percent(*share))
+        Is::SearchShareUsed { share, .. } => {
+            format!("the search used {} of the budget", percent(*share))
         }
         Is::BudgetUsed { another_seconds: Some(another), left_seconds: Some(left) } => format!(
             "the budget is used up: another measurement takes about {}, {} are left",
@@ -215,7 +204,9 @@ mod tests {
             "the budget is used up; 6 fresh windows each are precise to 1.0 %"
         );
         let divided = [StopReason::SearchShareUsed { share: 0.752, rest: true }, used()];
-        assert_eq!(stop_reasons(&divided), "the budget ended: 75.2 % search, 24.8 % fresh windows");
+        let each: Vec<String> = divided.iter().map(stop_reason).collect();
+        assert_eq!(each, ["the search used 75.2 % of the budget", "the budget is used up"]);
+        assert_eq!(stop_reasons(&divided), each.join("; "));
         let (another_seconds, left_seconds) = (Some(5.5), Some(2.5));
         assert_eq!(
             stop_reason(&StopReason::BudgetUsed { another_seconds, left_seconds }),

@@ -11,6 +11,15 @@ use pinwise_threads::{
 };
 use std::time::Duration;
 
+/// Which searches the thresholds of a calibration are for. `found`: there are thresholds.
+pub fn calibration_verdict(step: u32, contexts: u32, found: bool) -> String {
+    let searches = format!("for steps of {step} threads on {contexts} contexts");
+    match found {
+        true => format!("The thresholds are {searches}."),
+        false => format!("There are no thresholds {searches} yet."),
+    }
+}
+
 /// A note, as a sentence that begins small and has no full stop.
 pub fn threads_note(about: &ThreadsNote) -> String {
     match about {

@@ -8,7 +8,7 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::CalibrationAnswer;
 use pinwise_measure::Unit;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep};
+use pinwise_present::{Files, NextStep, calibration_verdict};
 use pinwise_threads::{Characteristic, Knee, Thresholds};
 
 /// The page of a calibration: a complete HTML document that needs nothing else.
@@ -33,7 +33,7 @@ pub fn calibration_page(
     };
     let document = CalibrationDocument {
         info: &answer.campaign,
-        verdict: verdict(answer),
+        verdict: calibration_verdict(answer.step, answer.contexts, answer.thresholds.is_some()),
         thresholds: answer.thresholds.as_ref().map(thresholds),
         figures: Characteristic::ALL.map(|characteristic| figure(characteristic, answer)).into(),
         next: [next],
@@ -55,15 +55,6 @@ struct CalibrationDocument<'a> {
     figures: Vec<Figure>,
     next: [NextStep; 1],
     version: &'static str,
-}
-
-fn verdict(answer: &CalibrationAnswer) -> String {
-    let CalibrationAnswer { step, contexts, .. } = answer;
-    let whose = format!("for steps of {step} threads on {contexts} contexts");
-    match answer.thresholds {
-        Some(_) => format!("The thresholds are {whose}."),
-        None => format!("There are no thresholds {whose} yet."),
-    }
 }
 
 /// The thresholds by the names that they have in a file.

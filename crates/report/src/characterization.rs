@@ -9,8 +9,8 @@ use pinwise_characterization::{Characterization, RunsSoFar, Slowdown, StoredChar
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
 use pinwise_present::{
-    Files, Unfinished, absence, characterization_verdict, characterization_warning, doubt,
-    excerpt_reason, quoted,
+    Files, Unfinished, absence, characterization_noise, characterization_verdict,
+    characterization_warning, excerpt_reason, other_cores, quoted,
 };
 use pinwise_topology::{Fingerprint, Machine};
 
@@ -36,8 +36,8 @@ pub fn characterization_page(kept: &StoredCharacterization) -> Result<String, Re
         critical: critical(characterization),
         sensitivity: sensitivity(characterization),
         growth: growth(characterization),
-        remote: remote(characterization),
-        noise: noise(characterization),
+        other_cores: other_cores(&characterization.findings),
+        noise: characterization_noise(&characterization.noise),
         verdict: characterization_verdict(characterization),
         mark: characterization_mark(&characterization.fingerprint),
         version: env!("CARGO_PKG_VERSION"),
@@ -122,7 +122,7 @@ struct CharacterizationPage<'a> {
     critical: Table,
     sensitivity: Table,
     growth: Table,
-    remote: Vec<String>,
+    other_cores: Vec<String>,
     noise: String,
     verdict: String,
     mark: String,
@@ -365,83 +365,4 @@ fn caches(found: &WorkingSets) -> (Table, Table) {
         rows: found.curve.iter().map(point).collect(),
     };
     (levels, curve)
-}
-
-fn remote(characterization: &Characterization) -> Vec<String> {
-    let Some(remote) = &characterization.findings.remote else {
-        return vec![
-            "There is no other core, so there is nothing to say about remote ones.".into(),
-        ];
-    };
-    let mut sentences = Vec::new();
-    let list = |names: &[String]| names.join(", ");
-    if !remote.independent.is_empty() {
-        sentences
-            .push(format!("Nothing on another core slows down {}.", list(&remote.independent)));
-    }
-    if !remote.dependent.is_empty() {
-        sentences.push(format!(
-            "Slowed down from another core although their resource is not shared with it: {}.",
-            list(&remote.dependent)
-        ));
-    }
-    if !remote.shared.is_empty() {
-        sentences.push(format!("What other cores run slows down {}.", list(&remote.shared)));
-    }
-    for row in &remote.undecided {
-        sentences.push(format!(
-            "Whether other cores slow down {} is undecided: {}.",
-            row.benchmark,
-            doubt(&row.reason)
-        ));
-    }
-    sentences.push(match (remote.arrangement, &remote.arrangement_of) {
-        (Some(change), Some((reference, stressor))) => format!(
-            "How remote threads are arranged changes a time by up to {} ({reference} next to \
-             {stressor}).",
-            figures::percent(change.abs())
-        ),
-        (Some(_), None) => "How remote threads are arranged changes no time significantly.".into(),
-        (None, _) => "There is only one way to arrange remote threads here.".into(),
-    });
-    sentences.push(match characterization.findings.local {
-        Some(kind) => {
-            format!(
-                "The smallest domains that can be studied one at a time: {}.",
-                kind.name().to_lowercase()
-            )
-        }
-        None => "No domain below the whole machine can be studied alone.".into(),
-    });
-    if let Some(scope) = characterization.findings.scope.as_ref() {
-        let verdict = if remote.core_local {
-            "A scheduler may look at one core at a time"
-        } else {
-            "If a scheduler could look at one core at a time"
-        };
-        sentences.push(format!(
-            "{verdict}: for {} tasks {} different contents of a core instead of {} assignments, \
-             {:.0} times fewer.",
-            scope.tasks,
-            figures::group(&scope.core_local),
-            figures::group(&scope.assignments),
-            scope.times_fewer
-        ));
-    }
-    sentences
-}
-
-fn noise(characterization: &Characterization) -> String {
-    let noise = &characterization.noise;
-    match (noise.median, noise.most) {
-        (Some(median), Some(most)) => format!(
-            "Identical runs differ by {} (median) to {} (95 % of {} pairs). Programs had their \
-             contexts for {} of the time.",
-            figures::percent(median),
-            figures::percent(most),
-            noise.pairs,
-            figures::percent(noise.share)
-        ),
-        _ => "Too few runs to show how much identical ones differ.".into(),
-    }
 }

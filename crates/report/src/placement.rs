@@ -166,8 +166,8 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
         name: "Cost",
         value: figures::duration(cost.time),
         detail: format!(
-            "{} measurements, {} failed",
-            figures::count(cost.measurements),
+            "{}, {} failed",
+            figures::counted(cost.measurements, "measurement"),
             figures::count(cost.failed)
         ),
     });

@@ -59,7 +59,7 @@ pub(crate) fn asked(
             "within {} of the bound, or after {}",
             figures::percent(question.within),
             match question.budget {
-                Budget::Measurements(most) => format!("{} measurements", figures::count(most)),
+                Budget::Measurements(most) => figures::counted(most, "measurement"),
                 Budget::Time(most) => figures::duration(most),
             }
         ),

@@ -13,7 +13,10 @@ use pinwise_jobs::SelectAnswer;
 use pinwise_measure::Thread;
 use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, alone_rate, bound_notes, selection_name, simulated};
+use pinwise_present::{
+    Files, NextStep, alone_rate, bound_notes, selection_bound, selection_estimates, selection_name,
+    selection_verdict, selections_drawn, sentence, simulated,
+};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.
@@ -23,24 +26,22 @@ const DRAWN: usize = 30;
 pub struct Selection<'a> {
     /// What was found.
     pub outcome: &'a SelectionOutcome,
-    /// What runs in the best selection: `intmul:2 + hash1_Mem`.
-    pub best: String,
     /// The selections of the outcome, in its order.
     pub names: Vec<String>,
     /// Each program and what an instance of it does alone, with its unit.
     pub alone: Vec<(String, String)>,
-    /// Instances that are ready.
-    pub ready: usize,
+    /// The program of every ready instance.
+    pub ready: Vec<String>,
+    /// How many run together.
+    pub choose: usize,
 }
 
 impl<'a> Selection<'a> {
     /// Of an answer.
     pub fn of(answer: &'a SelectAnswer) -> Self {
         let (outcome, names) = (&answer.outcome, answer.request.names());
-        let best = outcome.best.iter().flat_map(|best| &best.instances);
         let drawn = outcome.selections.iter();
         Self {
-            best: selection_name(&names, best.map(|pinned| pinned.instance)),
             names: drawn
                 .map(|drawn| selection_name(&names, answer.instances(&drawn.counts)))
                 .collect(),
@@ -49,7 +50,8 @@ impl<'a> Selection<'a> {
                 .into_iter()
                 .map(|(name, rate)| (name, alone_rate(rate)))
                 .collect(),
-            ready: names.len(),
+            choose: answer.request.question.choose,
+            ready: names,
             outcome,
         }
     }
@@ -66,15 +68,16 @@ pub fn selection_page(
     characterization: Option<&StoredCharacterization>,
 ) -> Result<String, ReportError> {
     let outcome = selection.outcome;
-    let scale = Scale::new(&info.new.unit, 1.0);
+    let unit = &info.new.unit;
     let document = SelectionDocument {
         info,
-        verdict: verdict(selection, &scale),
+        verdict: selection_verdict(outcome, &selection.ready, selection.choose).text,
         simulated: simulated(info),
         plan: outcome.best.as_ref().map(|best| plan(info, best)),
-        bound: bound(outcome, &scale),
-        notes: bound_notes(&outcome.bound, &info.new.unit, 1.0),
-        figure: figure(selection, &scale),
+        estimates: selection_estimates(outcome, &selection.ready, unit),
+        bound: sentence(&selection_bound(outcome, unit)),
+        notes: bound_notes(&outcome.bound, unit, 1.0),
+        figure: figure(selection, &Scale::new(unit, 1.0)),
         alone: &selection.alone,
         sharing: characterization.map(|kept| Sharing::of(kept, files)),
         next: [NextStep {
@@ -96,6 +99,7 @@ struct SelectionDocument<'a> {
     verdict: String,
     simulated: Option<String>,
     plan: Option<Block>,
+    estimates: Vec<(&'static str, String)>,
     bound: String,
     notes: Vec<String>,
     figure: Figure,
@@ -103,29 +107,6 @@ struct SelectionDocument<'a> {
     sharing: Option<Sharing>,
     next: [NextStep; 1],
     version: &'static str,
-}
-
-fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
-    let outcome = selection.outcome;
-    let Some(best) = &outcome.best else {
-        return "Nothing is announced yet: no selection has had fresh windows.".to_owned();
-    };
-    let chance = outcome.chance.map_or(String::new(), |chance| {
-        format!(
-            " With the choice and the assignment left to chance, all draws together come to {}.",
-            chance.show(scale)
-        )
-    });
-    let ties = match outcome.ties.len() {
-        0 => String::new(),
-        1 => " Another assignment is statistically tied with it.".to_owned(),
-        n => format!(" {n} others are statistically tied with it."),
-    };
-    let (performance, name) = (best.performance.show(scale), &selection.best);
-    format!(
-        "Of {} ready instances run these: {name}. They reach {performance}.{chance}{ties}",
-        selection.ready
-    )
 }
 
 /// The threads that run, where they run.
@@ -138,25 +119,6 @@ fn plan(info: &CampaignInfo, best: &PlacedSelection) -> Block {
     let assignment =
         Assignment::new(best.instances.iter().flat_map(|pinned| pinned.leaves.clone()).collect());
     floorplan::draw(&info.new.machine, tree.leaves(), &threads, &assignment)
-}
-
-fn bound(outcome: &SelectionOutcome, scale: &Scale) -> String {
-    let bound = &outcome.bound;
-    match (bound.upb_high, bound.gap_high) {
-        (Some(high), Some(gap)) => format!(
-            "No selection on any assignment is better than {} ({} confidence, n = {}). The gap is \
-             at most {}.",
-            outcome
-                .best
-                .as_ref()
-                .map_or(scale.clone(), |best| best.performance.telling(scale))
-                .show(high),
-            figures::percent(bound.confidence),
-            figures::count(bound.n as u64),
-            figures::percent(gap)
-        ),
-        _ => "There is no bound on what the best selection could do.".to_owned(),
-    }
 }
 
 fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
@@ -225,10 +187,8 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
     Figure {
         title: TITLE,
         says: format!(
-            "{} of {} different selections were drawn. {best} has the best mean over its \
-             assignments, {}. {worst} has the worst, {}.",
-            all.len(),
-            figures::count(outcome.different),
+            "{} {best} has the best mean over its assignments, {}. {worst} has the worst, {}.",
+            selections_drawn(outcome),
             first.performance.show(scale),
             last.performance.show(scale)
         ),

@@ -3,8 +3,12 @@
 
 mod synthetic;
 
-use pinwise_characterization::{Characterization, ExcerptReason, StoredCharacterization};
-use pinwise_present::Files;
+use pinwise_characterization::{
+    Characterization, Doubt, ExcerptReason, StoredCharacterization, Undecided, Warning,
+};
+use pinwise_present::{
+    Files, characterization_noise, characterization_verdict, characterization_warning, other_cores,
+};
 use pinwise_report::{characterization_mark, characterization_page};
 use std::path::Path;
 use synthetic::{Plot, campaign};
@@ -47,6 +51,33 @@ fn the_page_says_when_and_where_it_is_from_and_whether_it_is_an_excerpt() {
     };
     assert!(page_with("forceoff", &mut smt).contains("1 round, SMT forceoff."));
     assert!(page_with("notsupported", &mut smt).contains("1 round."));
+}
+
+#[test]
+fn the_page_says_the_verdict_and_the_sentences_of_the_terminal() {
+    let mut kept = kept(true);
+    let characterization = &mut kept.characterization;
+    characterization.warnings.push(Warning::Busy { share: 0.5 });
+    let remote = characterization.findings.remote.as_mut().unwrap();
+    (remote.dependent, remote.shared) = (vec!["intmul".into()], vec!["mem".into()]);
+    let reason = Doubt::Text { text: "too few rounds".into() };
+    remote.undecided = vec![Undecided { benchmark: "FPdiv".into(), reason }];
+    remote.arrangement = Some(0.1);
+    remote.arrangement_of = Some(("mem".into(), "mem".into()));
+    for local in [true, false] {
+        let findings = &mut kept.characterization.findings;
+        match local {
+            true => assert_eq!(other_cores(findings).len(), 7),
+            false => findings.remote = None,
+        }
+        let page = characterization_page(&kept).unwrap();
+        let of = &kept.characterization;
+        let said = [characterization_verdict(of), characterization_noise(&of.noise)].into_iter();
+        let warnings = of.warnings.iter().map(characterization_warning);
+        for said in said.chain(warnings).chain(other_cores(&of.findings)) {
+            assert!(page.contains(&said), "{said}: {page}");
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ mod matrices;
 use matrices::{matrix, page_of};
 use pinwise_present::LatencyFindings;
 use pinwise_report::latency_page;
-use pinwise_topology::{CpuSet, DomainKind, LatencyComparison, LevelMatch};
+use pinwise_topology::{
+    CpuSet, DomainKind, LatencyComparison, LatencyMatrix, LatencyUnit, LevelMatch, Machine,
+};
 
 #[test]
 fn few_contexts_are_numbers_in_the_order_of_the_tree() {
@@ -48,6 +50,26 @@ fn many_contexts_are_a_drawing_of_a_size_that_can_be_sent() {
         });
         assert_eq!(widths.sum::<usize>(), n as usize * (n as usize - 1));
     }
+}
+
+#[test]
+fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
+    let mut cells: Vec<Option<f64>> = Vec::new();
+    let even = matrix(8);
+    for (from, to) in (0..8).flat_map(|from| (0..8).map(move |to| (from, to))) {
+        // One direction is odd.
+        cells
+            .push(even.get(from, to).map(|own| if (from, to) == (0, 1) { 9.0 * own } else { own }));
+    }
+    let odd = LatencyMatrix::new(even.contexts().to_vec(), LatencyUnit::Ns, cells).unwrap();
+    let other = Machine::from_shape("package:1 core:8 pu:1").unwrap();
+    let findings = LatencyFindings::new(odd, None, Some(&other));
+    let (notes, compared) = (findings.notes(), findings.compared());
+    assert!(!notes.is_empty() && !compared.is_empty(), "{notes:?} {compared:?}");
+    let warning = "stop other programs".to_owned();
+    let page = latency_page("box", &findings, std::slice::from_ref(&warning)).unwrap();
+    let said = [findings.verdict(), warning].into_iter().chain(notes).chain(compared);
+    said.for_each(|said| assert!(page.contains(&said), "{said}: {page}"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod synthetic;
 mod tuned;
 
-use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind};
 use pinwise_evt::Method;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 use pinwise_measure::{
@@ -12,7 +12,10 @@ use pinwise_measure::{
 use pinwise_placement::{
     DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
 };
-use pinwise_present::{Files, no_tune_verdict, outcome_text};
+use pinwise_present::{
+    Files, calibration_verdict, no_tune_verdict, outcome_text, selection_bound,
+    selection_estimates, selection_verdict, sentence, simulated,
+};
 use pinwise_report::{
     ReportError, Selection, ThreadsSearch, TuneSearch, calibration_page, placement_page,
     selection_page, threads_page, tune_page,
@@ -173,9 +176,11 @@ fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
     (outcome.best, outcome.baseline, outcome.gain, outcome.drift) = (None, None, None, None);
     outcome.ties.clear();
     outcome.verdict = PlacementVerdict::Undecided;
+    (outcome.cost.measurements, outcome.cost.failed) = (1, 0);
     let html = render(&campaign);
     assert!(ids(&html).is_empty());
     let text = text(&html);
+    assert!(text.contains("1 measurement, 0 failed"), "{text}");
     assert!(text.contains("Undecided so far:"), "{text}");
     assert!(text.contains("pinwise campaign resume 12"), "{text}");
     campaign.info.running = true;
@@ -275,9 +280,8 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
     }
 }
 
-#[test]
-fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
-    let campaign = campaign(&Plot::default());
+/// A selection of an instance on the contexts of `campaign`, which ties with the other one.
+fn selection(campaign: &Synthetic) -> SelectionOutcome {
     let estimate = |mean: f64, n: usize| Estimate {
         mean,
         low: mean - 0.1,
@@ -291,39 +295,76 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
         performance: estimate(mean, 40),
         best: mean + 0.2,
     };
-    let instance = campaign.info.new.workload.threads[0].instance;
-    let threads = campaign.info.new.workload.members(instance).len() as u32;
-    let outcome = SelectionOutcome {
-        best: Some(PlacedSelection {
+    let placed = |instance: usize, mean: f64| {
+        let threads = campaign.info.new.workload.members(instance).len() as u32;
+        PlacedSelection {
             instances: vec![PinnedInstance { instance, leaves: (0..threads).collect() }],
-            performance: estimate(1.8, 30),
-        }),
-        ties: Vec::new(),
+            performance: estimate(mean, 30),
+        }
+    };
+    SelectionOutcome {
+        best: Some(placed(0, 1.8)),
+        ties: vec![placed(0, 1.79), placed(1, 1.78)],
         chance: Some(estimate(1.4, 80)),
         bound: campaign.outcome.bound.clone(),
-        selections: vec![drawn([2, 0], 1.6), drawn([0, 2], 1.2)],
+        selections: vec![drawn([1, 0], 1.6), drawn([0, 1], 1.2)],
         different: 3,
         measurements: 110,
-    };
+    }
+}
+
+#[test]
+fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
+    let campaign = campaign(&Plot::default());
+    let ready = [HOSTILE, "intmul"].map(str::to_owned);
+    let outcome = selection(&campaign);
     let selection = Selection {
         outcome: &outcome,
-        best: format!("{HOSTILE}:2"),
-        names: vec![format!("{HOSTILE}:2"), "intmul:2".to_owned()],
+        names: ready.to_vec(),
         alone: vec![("intmul".to_owned(), "1.00 M packets/s".to_owned())],
-        ready: 4,
+        ready: ready.to_vec(),
+        choose: 1,
     };
     let html = selection_page(&campaign.info, &selection, Files::default(), None).unwrap();
     assert_eq!(ids(&html), ["chart-selections"]);
     assert!(!html.contains(HOSTILE), "a name is no markup");
     let text = text(&html);
-    for said in [
-        "Of 4 ready instances run these",
-        "2 of 3 different selections",
-        "intmul alone: 1.00 M packets/s",
-    ] {
+    for said in ["2 of 3 different selections were drawn.", "intmul alone: 1.00 M packets/s"] {
         assert!(text.contains(said), "{said}: {text}");
     }
     assert!(text.contains("assignment") && !text.to_lowercase().contains("placement"), "{text}");
+}
+
+#[test]
+fn the_page_of_a_selection_says_what_the_terminal_and_json_say() {
+    let mut campaign = campaign(&Plot::default());
+    (campaign.info.new.kind, campaign.info.new.simulated) = (Kind::Select, true);
+    let (info, unit) = (&campaign.info, &campaign.info.new.unit);
+    let ready = ["intadd", "intmul"].map(str::to_owned);
+    let mut outcome = selection(&campaign);
+    let mut said = |kind: &str, change: fn(&mut SelectionOutcome)| {
+        change(&mut outcome);
+        let verdict = selection_verdict(&outcome, &ready, 1);
+        assert_eq!(verdict.kind, kind, "{verdict:?}");
+        let selection = Selection {
+            outcome: &outcome,
+            names: ready.to_vec(),
+            alone: Vec::new(),
+            ready: ready.to_vec(),
+            choose: 1,
+        };
+        let page = text(&selection_page(info, &selection, Files::default(), None).unwrap());
+        let page = page.replace("&#43;", "+");
+        let estimates = selection_estimates(&outcome, &ready, unit).into_iter();
+        let bound = sentence(&selection_bound(&outcome, unit));
+        let said = [verdict.text, simulated(info).unwrap(), bound].into_iter();
+        for said in said.chain(estimates.map(|(label, text)| format!("{label} {text}"))) {
+            assert!(page.contains(said.trim()), "{said}: {page}");
+        }
+    };
+    said("tied", |_| {});
+    said("best", |outcome| outcome.ties.truncate(1));
+    said("none", |outcome| (outcome.best, outcome.bound.upb_high) = (None, None));
 }
 
 #[test]
@@ -467,7 +508,7 @@ fn a_calibration_shows_its_thresholds_and_the_two_lines_of_each_example() {
     assert!(!html.contains(HOSTILE), "a name is no markup");
     let said = text(&html);
     for part in [
-        "The thresholds are for steps of 2 threads on 10 contexts.",
+        calibration_verdict(2, 10, true).as_str(),
         "lock 18.0 %",
         "delta_lock 5.00 %",
         "The lines meet with 8 threads at 18.0 %.",
@@ -482,7 +523,7 @@ fn a_calibration_shows_its_thresholds_and_the_two_lines_of_each_example() {
     answer.examples[2].2.0.clear();
     let said = text(&calibration_page(&answer, Files::default()).unwrap());
     for part in [
-        "There are no thresholds for steps of 2 threads on 10 contexts yet.",
+        calibration_verdict(2, 10, false).as_str(),
         "Two lines need four numbers of threads; 3 are probed.",
         "The example for parallelism is not probed yet.",
         "pinwise campaign resume",

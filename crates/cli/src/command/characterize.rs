@@ -159,7 +159,7 @@ pub(crate) fn tell(
         let path: &Path = store.path();
         output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));
     }
-    output::print(&text::text(&kept.characterization))?;
+    output::print(&text::text(&kept.characterization, output::width()))?;
     caution(answer);
     Ok(())
 }

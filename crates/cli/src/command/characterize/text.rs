@@ -2,18 +2,18 @@
 //! benchmarks, and 105 for those of a host.
 
 use super::document::SoFar;
-use pinwise_characterization::{Characterization, Remote, Slowdown};
+use pinwise_characterization::{Characterization, Slowdown};
 use pinwise_measure::WorkingSets;
 use pinwise_present::{
-    absence, characterization_verdict, characterization_warning, doubt, figures, one_line,
-    sensitivity,
+    LabelledLines, absence, characterization_noise, characterization_verdict,
+    characterization_warning, figures, one_line, other_cores, sensitivity,
 };
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
 const CELL: usize = 8;
 
-pub(super) fn text(characterization: &Characterization) -> String {
+pub(super) fn text(characterization: &Characterization, width: usize) -> String {
     let mut text = format!("{}\n", characterization_verdict(characterization));
     // Writing to a string cannot fail.
     for warning in &characterization.warnings {
@@ -28,8 +28,14 @@ pub(super) fn text(characterization: &Characterization) -> String {
     alone(&mut text, characterization);
     tables(&mut text, characterization);
     findings(&mut text, characterization);
-    noise(&mut text, characterization);
-    text
+    let mut sheet = LabelledLines { text, width };
+    sheet.text.push_str("\nother cores\n");
+    for sentence in other_cores(&characterization.findings) {
+        sheet.paragraph("  ", 4, &sentence);
+    }
+    sheet.text.push('\n');
+    sheet.paragraph("", 0, &characterization_noise(&characterization.noise));
+    sheet.text
 }
 
 /// Of a campaign that is not complete: how far it is, and what each set of programs gave.
@@ -240,30 +246,6 @@ fn findings(text: &mut String, characterization: &Characterization) {
         let _ = writeln!(text, "  {:<9}{class}{by}", row.benchmark);
     }
     co_runners(text, characterization);
-    if let Some(remote) = &findings.remote {
-        others(text, remote);
-        let alone = findings
-            .local
-            .map_or("nothing below the whole machine".into(), |kind| kind.name().to_lowercase());
-        let _ = writeln!(text, "  smallest to study alone: {alone}");
-    }
-    // With two contexts there are as few assignments as contents: nothing to save, nothing to say.
-    if let Some(scope) = findings.scope.as_ref().filter(|scope| scope.times_fewer > 1.0) {
-        let local = findings.remote.as_ref().is_some_and(|remote| remote.core_local);
-        let _ = writeln!(
-            text,
-            "  {}: for {} tasks {} contents of a core\n  instead of {} assignments ({:.1} times)",
-            if local {
-                "one core at a time is enough"
-            } else {
-                "if one core at a time were enough"
-            },
-            scope.tasks,
-            figures::group(&scope.core_local),
-            figures::group(&scope.assignments),
-            scope.times_fewer
-        );
-    }
 }
 
 /// The best and the worst of each level, where there is a difference.
@@ -287,44 +269,5 @@ fn co_runners(text: &mut String, characterization: &Characterization) {
     }
     if text.len() > heading {
         text.insert_str(heading, "\nco-runners: best / worst\n");
-    }
-}
-
-fn others(text: &mut String, remote: &Remote) {
-    let list =
-        |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
-    let _ = writeln!(text, "\nother cores");
-    let _ = writeln!(text, "  do not matter to      {}", list(&remote.independent));
-    if !remote.dependent.is_empty() {
-        let _ = writeln!(text, "  slow down all the same {}", list(&remote.dependent));
-    }
-    let _ = writeln!(text, "  slow down              {}", list(&remote.shared));
-    for row in &remote.undecided {
-        let _ =
-            writeln!(text, "  undecided              {}: {}", row.benchmark, doubt(&row.reason));
-    }
-    let _ = match (remote.arrangement, &remote.arrangement_of) {
-        (Some(change), Some((reference, stressor))) => {
-            writeln!(
-                text,
-                "  their arrangement changes a time by up to {} ({reference} next to {stressor})",
-                figures::percent(change.abs())
-            )
-        }
-        (Some(_), None) => writeln!(text, "  their arrangement changes no time significantly"),
-        (None, _) => writeln!(text, "  can be arranged in one way only"),
-    };
-}
-
-fn noise(text: &mut String, characterization: &Characterization) {
-    let noise = &characterization.noise;
-    if let (Some(median), Some(most)) = (noise.median, noise.most) {
-        let _ = writeln!(
-            text,
-            "\nnoise: identical runs differ by {} (median), {} (95 % of {} pairs)",
-            figures::percent(median),
-            figures::percent(most),
-            noise.pairs
-        );
     }
 }

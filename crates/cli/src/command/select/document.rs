@@ -2,8 +2,8 @@
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::SelectAnswer;
-use pinwise_placement::{DrawnSelection, PlacedSelection, SelectionOutcome};
-use pinwise_present::{selection_name, tagged_bound_notes};
+use pinwise_placement::{DrawnSelection, Estimate, PlacedSelection, SelectionOutcome};
+use pinwise_present::{SelectionVerdict, selection_name, selection_verdict, tagged_bound_notes};
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 
@@ -30,6 +30,10 @@ impl<'a> ShownSelection<'a> {
     /// The selection in words, from the number of instances of each application.
     pub(super) fn counted(&self, counts: &[usize]) -> String {
         self.named(self.answer.instances(counts))
+    }
+
+    pub(super) fn verdict(&self, outcome: &SelectionOutcome) -> SelectionVerdict {
+        selection_verdict(outcome, &self.names, self.answer.request.question.choose)
     }
 
     /// The threads that run, and where.
@@ -74,10 +78,20 @@ impl<'a> ShownSelection<'a> {
                 "best_window": drawn.best,
             })
         };
+        let chance = |chance: Estimate| {
+            json!({
+                "mean": chance.mean,
+                "low": finite(chance.low),
+                "high": finite(chance.high),
+                "n": chance.n,
+            })
+        };
         let bound = &outcome.bound;
         json!({
             "campaign": self.info.id,
+            "verdict": self.verdict(outcome),
             "machine": self.info.new.machine.name,
+            "simulated": self.info.new.simulated,
             "workload": self.info.new.workload.name,
             "ready": self.names,
             "alone": self.answer.request.alone,
@@ -86,7 +100,8 @@ impl<'a> ShownSelection<'a> {
             "confidence": bound.confidence,
             "best": outcome.best.as_ref().map(placed),
             "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
-            "chance": outcome.chance.map(|chance| chance.mean),
+            "chance": outcome.chance.map(chance),
+            "gain": outcome.gain(),
             "upb": bound.upb,
             "upb_high": bound.upb_high,
             "gap_high": bound.gap_high,

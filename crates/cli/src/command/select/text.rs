@@ -7,8 +7,10 @@ use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::Files;
 use pinwise_present::LabelledLines;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{alone_rate, bound_notes, draw_assignment, simulated};
-use std::collections::BTreeSet;
+use pinwise_present::{
+    alone_rate, bound_notes, draw_assignment, selection_bound, selection_estimates,
+    selections_drawn, simulated,
+};
 
 impl ShownSelection<'_> {
     /// Which threads are which program's: `ipfwd0, ipfwd1 = hash1_L1; ipfwd2 = intmul`.
@@ -31,18 +33,6 @@ impl ShownSelection<'_> {
         programs.iter().map(named).collect::<Vec<_>>().join("; ")
     }
 
-    /// The other selections whose fresh windows do not differ from those of the best, `selection`.
-    fn open(&self, selection: &str, outcome: &SelectionOutcome) -> String {
-        let ties = outcome.ties.iter();
-        let tied = ties.map(|tie| self.named(tie.instances.iter().map(|pinned| pinned.instance)));
-        let others: BTreeSet<String> = tied.filter(|other| other != selection).collect();
-        if others.is_empty() {
-            return String::new();
-        }
-        let others = others.into_iter().collect::<Vec<_>>().join("; ");
-        format!(". Statistically tied with it: {others}. A larger --budget may choose another")
-    }
-
     pub(super) fn text(
         &self,
         outcome: &SelectionOutcome,
@@ -50,80 +40,25 @@ impl ShownSelection<'_> {
         width: usize,
     ) -> String {
         let machine = &self.info.new.machine;
-        let scale = Scale::new(&self.info.new.unit, 1.0);
+        let unit = &self.info.new.unit;
         let mut sheet = LabelledLines { text: String::new(), width };
-        let (ready, choose) = (self.names.len(), self.answer.request.question.choose);
-        let caveat = simulated(self.info);
-        match &outcome.best {
-            Some(best) => {
-                let selection = self.named(best.instances.iter().map(|pinned| pinned.instance));
-                sheet.paragraph(
-                    "",
-                    0,
-                    &format!(
-                        "Of {ready} ready instances run these {choose}: {selection}{}.",
-                        self.open(&selection, outcome)
-                    ),
-                );
-                let (names, assignment) = self.placed(best);
-                sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));
-                caveat.iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
-                sheet.text.push('\n');
-                sheet.text.push_str(&draw_assignment(
-                    machine,
-                    self.tree.leaves(),
-                    &names,
-                    &assignment,
-                    width,
-                ));
-                sheet.text.push('\n');
-                sheet.line("best", &best.performance.show(&scale));
-            }
-            None => {
-                sheet.paragraph("", 0, "No result yet: no selection has fresh windows.");
-                caveat.iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
-            }
+        sheet.paragraph("", 0, &self.verdict(outcome).text);
+        if let Some(best) = &outcome.best {
+            sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));
         }
-        if let Some(chance) = &outcome.chance {
-            sheet.line("chance", &format!("{}, over all draws", chance.show(&scale)));
-            if let Some(best) = &outcome.best {
-                let performance = &best.performance;
-                // From the ends that are the furthest apart: both are estimates.
-                let [low, gain, high] = [
-                    (performance.low, chance.high),
-                    (performance.mean, chance.mean),
-                    (performance.high, chance.low),
-                ]
-                .map(|(best, chance)| best / chance - 1.0);
-                let interval = if low.is_finite() && high.is_finite() {
-                    format!("{} to {}", figures::change(low), figures::change(high))
-                } else {
-                    "no interval: too few windows".to_owned()
-                };
-                let gain = figures::change(gain);
-                sheet.line("gain", &format!("{gain} over the mean of all draws ({interval})"));
-            }
+        simulated(self.info).iter().for_each(|note| sheet.paragraph("", 0, note));
+        if let Some(best) = &outcome.best {
+            let (names, assignment) = self.placed(best);
+            sheet.text.push('\n');
+            let leaves = self.tree.leaves();
+            sheet.text.push_str(&draw_assignment(machine, leaves, &names, &assignment, width));
+            sheet.text.push('\n');
         }
-        for (index, tie) in outcome.ties.iter().enumerate() {
-            let selection = self.named(tie.instances.iter().map(|pinned| pinned.instance));
-            let label = if index == 0 { "ties" } else { "" };
-            sheet.line(label, &format!("{selection}, elsewhere, {}", tie.performance.show(&scale)));
+        for (label, estimate) in selection_estimates(outcome, &self.names, unit) {
+            sheet.line(label, &estimate);
         }
-        let bound = &outcome.bound;
-        let confidence = figures::percent(bound.confidence);
-        let beside =
-            outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
-        sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
-            (Some(high), Some(gap)) => format!(
-                "no selection on any assignment is better than {} ({confidence} confidence, n = \
-                 {}): the gap is at most {}",
-                beside.show(high),
-                figures::count(bound.n as u64),
-                figures::percent(gap)
-            ),
-            _ => "none".to_owned(),
-        });
-        for note in bound_notes(bound, &self.info.new.unit, 1.0) {
+        sheet.line("bound", &selection_bound(outcome, unit));
+        for note in bound_notes(&outcome.bound, unit, 1.0) {
             sheet.line("", &note);
         }
         let alone = self.answer.alone().into_iter();
@@ -133,18 +68,16 @@ impl ShownSelection<'_> {
         sheet.line("alone", &format!("on the best assignment of each: {alone}"));
         sheet.line("cost", &figures::counted(outcome.measurements, "measurement"));
         sheet.text.push('\n');
-        let seen = outcome.selections.len();
         sheet.paragraph(
             "",
             0,
             &format!(
-                "{seen} of {} different selections were drawn. The mean is over random \
-                 assignments. The answer is the selection that is best on its best assignment, in \
-                 fresh windows.",
-                figures::count(outcome.different)
+                "{} The mean is over random assignments. The answer is the selection that is best \
+                 on its best assignment, in fresh windows.",
+                selections_drawn(outcome)
             ),
         );
-        sheet.text.push_str(&self.selections(outcome, &scale, width));
+        sheet.text.push_str(&self.selections(outcome, &Scale::new(unit, 1.0), width));
         let id = self.info.id.0;
         let flag = files.flag();
         sheet.text.push_str(&format!("\nSee it all on a page: pinwise report {id}{flag}\n"));

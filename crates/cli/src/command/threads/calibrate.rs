@@ -12,7 +12,7 @@ use pinwise_campaign::CampaignId;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest, ThreadsRequest};
 use pinwise_measure::SchedulingProfile;
 use pinwise_present::figures;
-use pinwise_present::{Files, one_line};
+use pinwise_present::{Files, calibration_verdict, one_line};
 use pinwise_threads::{Example, ProfilesByNumber, Thresholds};
 use serde::Serialize;
 use serde_json::Value;
@@ -123,20 +123,23 @@ impl<'a> CalibrationJson<'a> {
         }
     }
 
+    fn verdict(&self) -> String {
+        calibration_verdict(self.step, self.contexts, self.thresholds.is_some())
+    }
+
     /// The thresholds as a file for --thresholds.
     fn file(&self, thresholds: &Thresholds) -> anyhow::Result<String> {
-        let Self { machine, contexts, step, examples, .. } = self;
-        let programs: Vec<&str> = examples.iter().map(|example| example.program).collect();
+        let (machine, verdict) = (one_line(self.machine), self.verdict());
+        let programs: Vec<&str> = self.examples.iter().map(|example| example.program).collect();
         // A shell command may have several lines.
         let programs = one_line(&programs.join(", ")).into_owned();
         Ok(format!(
-            "# Thresholds for steps of {step} threads on {contexts} contexts ({machine}), from \
-             {programs}.\n{}",
+            "# {verdict}\n# They come from these examples on {machine}: {programs}.\n{}",
             toml::to_string(thresholds)?
         ))
     }
 
-    /// What was probed so far.
+    /// That there are no thresholds yet, and what was probed so far.
     fn probed(&self) -> String {
         let of = |example: &ExampleRow<'_>| {
             let row = |row: &NumberRow| {
@@ -151,9 +154,10 @@ impl<'a> CalibrationJson<'a> {
             let header = vec!["threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
             let table = table(header, example.probes.iter().map(row));
             let program = one_line(example.program);
-            format!("{} ({program})\n{}\n\n", example.shows, table.trim_fmt())
+            format!("\n{} ({program})\n{}\n", example.shows, table.trim_fmt())
         };
-        self.examples.iter().filter(|example| !example.probes.is_empty()).map(of).collect()
+        let examples = self.examples.iter().filter(|example| !example.probes.is_empty());
+        format!("{}\n{}", self.verdict(), examples.map(of).collect::<String>())
     }
 }
 
