@@ -13,7 +13,9 @@ use pinwise_jobs::SelectAnswer;
 use pinwise_measure::Thread;
 use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, alone_rate, bound_notes, selection_name, simulated};
+use pinwise_present::{
+    Files, NextStep, Unfinished, alone_rate, bound_notes, selection_name, simulated,
+};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.
@@ -61,6 +63,7 @@ impl<'a> Selection<'a> {
 /// The data could not be written, or the template not filled in.
 pub fn selection_page(
     info: &CampaignInfo,
+    unfinished: Option<&Unfinished>,
     selection: &Selection<'_>,
     files: Files<'_>,
     characterization: Option<&StoredCharacterization>,
@@ -70,6 +73,7 @@ pub fn selection_page(
     let document = SelectionDocument {
         info,
         verdict: verdict(selection, &scale),
+        unfinished,
         simulated: simulated(info),
         plan: outcome.best.as_ref().map(|best| plan(info, best)),
         bound: bound(outcome, &scale),
@@ -94,6 +98,7 @@ pub fn selection_page(
 struct SelectionDocument<'a> {
     info: &'a CampaignInfo,
     verdict: String,
+    unfinished: Option<&'a Unfinished>,
     simulated: Option<String>,
     plan: Option<Block>,
     bound: String,

@@ -2,8 +2,8 @@
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::SelectAnswer;
-use pinwise_placement::{DrawnSelection, PlacedSelection, SelectionOutcome};
-use pinwise_present::{selection_name, tagged_bound_notes};
+use pinwise_placement::{DrawnSelection, PlacedSelection};
+use pinwise_present::{Files, selection_name, tagged_bound_notes};
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 
@@ -46,7 +46,8 @@ impl<'a> ShownSelection<'a> {
     }
 
     /// The selection as one JSON document; the fields are a contract.
-    pub(super) fn document(&self, outcome: &SelectionOutcome) -> Value {
+    pub(super) fn document(&self, files: Files<'_>) -> Value {
+        let outcome = &self.answer.outcome;
         let finite = |value: f64| value.is_finite().then_some(value);
         let placed = |best: &PlacedSelection| {
             let (names, assignment) = self.placed(best);
@@ -77,6 +78,7 @@ impl<'a> ShownSelection<'a> {
         let bound = &outcome.bound;
         json!({
             "campaign": self.info.id,
+            "unfinished": self.answer.unfinished(files),
             "machine": self.info.new.machine.name,
             "workload": self.info.new.workload.name,
             "ready": self.names,

@@ -43,16 +43,13 @@ impl ShownSelection<'_> {
         format!(". Statistically tied with it: {others}. A larger --budget may choose another")
     }
 
-    pub(super) fn text(
-        &self,
-        outcome: &SelectionOutcome,
-        files: Files<'_>,
-        width: usize,
-    ) -> String {
+    pub(super) fn text(&self, files: Files<'_>, width: usize) -> String {
+        let outcome = &self.answer.outcome;
         let machine = &self.info.new.machine;
         let scale = Scale::new(&self.info.new.unit, 1.0);
         let mut sheet = LabelledLines { text: String::new(), width };
         let (ready, choose) = (self.names.len(), self.answer.request.question.choose);
+        let unfinished = self.answer.unfinished(files);
         let caveat = simulated(self.info);
         match &outcome.best {
             Some(best) => {
@@ -65,6 +62,7 @@ impl ShownSelection<'_> {
                         self.open(&selection, outcome)
                     ),
                 );
+                sheet.unfinished(unfinished.as_ref());
                 let (names, assignment) = self.placed(best);
                 sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));
                 caveat.iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
@@ -81,6 +79,7 @@ impl ShownSelection<'_> {
             }
             None => {
                 sheet.paragraph("", 0, "No result yet: no selection has fresh windows.");
+                sheet.unfinished(unfinished.as_ref());
                 caveat.iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
             }
         }
