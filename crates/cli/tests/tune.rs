@@ -439,6 +439,8 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then_and_how_to_go_on() {
             && told.starts_with("No answer yet: the search has not ended"),
         "{told}"
     );
+    let unfinished = told.lines().nth(1).unwrap();
+    assert!(unfinished.starts_with("It is not finished: "), "{told}");
     let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
     let next = format!("continue with: pinwise campaign resume 1 --store {}", store.display());
     assert!(said.lines().last().unwrap_or_default().contains(&next), "{said}");

@@ -2,19 +2,24 @@
 
 mod support;
 
-use pinwise_campaign::Store;
+use pinwise_campaign::{CampaignState, Kind, NewCampaign, Store};
 use pinwise_characterization::Conditions;
 use pinwise_jobs::{
-    Caller, CharacterizeRequest, Event, Events, Job, LatencyRequest, SimulatedProcessor,
+    CalibrationExamples, CalibrationRequest, Caller, CharacterizeRequest, CompareRequest, Event,
+    Events, HostProgram, Job, JobError, LatencyRequest, ModelledProgram, PlaceRequest,
+    PlacementRequest, SelectRequest, Silent, SimulatedProcessor, SimulationRequest, Subject,
+    ThreadsMethod, ThreadsProgram, ThreadsRequest, TuneRequest,
 };
-use pinwise_measure::Fame;
+use pinwise_measure::{Fame, Unit, Workload};
+use pinwise_placement::{Budget, SelectionQuestion};
+use pinwise_topology::{Alike, Machine};
 use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{json, pinwise};
+use support::{agree, json, pinwise};
 use tempfile::TempDir;
 
 /// Asks to stop as soon as there is a measurement.
@@ -29,18 +34,19 @@ impl Events for StopAfterOne {
     }
 }
 
-/// A store whose campaign 1 was stopped after its first measurement.
+/// A store whose campaign 1 was stopped after its first measurement, or that of a part.
 fn stopped<J: Job>(folder: &TempDir, request: J) -> PathBuf {
     let path = folder.path().join("some store.db");
     let mut store = Store::open(&path).unwrap();
     let caller = Caller::default();
     let mut events = StopAfterOne(caller.interrupt.flag());
-    assert!(pinwise_jobs::run(request, &caller, &mut store, &mut events).is_err());
+    let Err(ended) = pinwise_jobs::run(request, &caller, &mut store, &mut events) else { panic!() };
+    assert!(matches!(ended, JobError::Interrupted(_)), "{ended}");
     path
 }
 
-/// The text, the JSON document and the page of campaign 1. The first two and the last say how far
-/// it is, and give the command that goes on.
+/// The text, the JSON document and the page of campaign 1. They say how far it is, and give the
+/// command that goes on; the text does it in its first three lines.
 fn shown(folder: &TempDir, store: &str) -> (String, Value, String) {
     let show = ["campaign", "show", "1", "--store", store];
     let text = pinwise(show);
@@ -51,15 +57,156 @@ fn shown(folder: &TempDir, store: &str) -> (String, Value, String) {
     json(&pinwise(["report", "1", "--json", "--store", store, "-o", &file]));
     let page = fs::read_to_string(file).unwrap();
     let unfinished = &document["unfinished"];
-    let (measured, of) = (&unfinished["measured"], &unfinished["of"]);
-    assert!(measured.as_u64() >= Some(1) && measured.as_u64() < of.as_u64(), "{document:#}");
+    let measured = unfinished["measured"].as_u64().unwrap();
+    assert!(unfinished["of"].as_u64().is_none_or(|of| measured < of), "{document:#}");
     let said = unfinished["text"].as_str().unwrap();
-    assert!(said.starts_with(&format!("It is not finished: {measured} of {of} ")), "{said}");
+    assert!(said.starts_with(&format!("It is not finished: {measured} ")), "{said}");
     assert!(said.ends_with(&format!("pinwise campaign resume 1 --store '{store}'")), "{said}");
-    assert!(text.contains(said), "{text}");
-    assert!(page.contains(&format!("{measured} of {of} ")) && page.contains("Unfinished."));
+    assert!(text.lines().take(3).any(|line| line == said), "{text}");
+    agree(said, &page);
+    assert!(page.contains("Unfinished."));
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("-->"));
     (text, document, page)
+}
+
+/// A program on a model of a processor.
+fn simulated(program: &str) -> PlacementRequest {
+    let (model, program) = (SimulatedProcessor::built_in("ultrasparc-t2"), program.to_owned());
+    let (instances, cycles, starts, others) = (1, 50_000, 1, Vec::new());
+    let simulation = SimulationRequest { model, program, instances, cycles, starts, others };
+    let mut request = PlacementRequest::simulated(simulation);
+    request.question.budget = Budget::Measurements(60);
+    request
+}
+
+#[test]
+fn a_placement_that_was_stopped_has_its_leader() {
+    let folder = TempDir::new().unwrap();
+    let store = stopped(&folder, PlaceRequest::from(simulated("intadd")));
+    let (text, document, page) = shown(&folder, store.to_str().unwrap());
+    assert!(text.starts_with("Undecided so far: no assignment has had fresh windows yet.\n"));
+    assert_eq!(document["unfinished"]["of"], 60);
+    agree(&text, &page);
+}
+
+#[test]
+fn a_comparison_that_was_stopped_compares_nothing_yet() {
+    let folder = TempDir::new().unwrap();
+    let store = stopped(&folder, CompareRequest::new(simulated("intadd")));
+    let (text, document, page) = shown(&folder, store.to_str().unwrap());
+    assert!(text.starts_with("Nothing is compared yet: the fresh windows come last.\n"), "{text}");
+    assert_eq!(document["unfinished"]["measured"], 0, "a search measured");
+    agree(&text, &page);
+    // Its searches are in the store, and will be.
+    assert!(page.contains("Nothing is compared yet.") && !page.contains("any more"));
+}
+
+#[test]
+fn a_selection_that_was_stopped_announces_nothing() {
+    let folder = TempDir::new().unwrap();
+    let Subject::Simulated(mut simulation) = simulated("intadd").subject else { panic!() };
+    simulation.others = vec![("intmul".to_owned(), 1)];
+    let question = SelectionQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 };
+    let (subject, cpus) = (Subject::Simulated(simulation), Some("0-7".to_owned()));
+    let request = SelectRequest { question, subject, alone: Vec::new(), cpus, name: None };
+    let store = stopped(&folder, request);
+    let (text, ..) = shown(&folder, store.to_str().unwrap());
+    assert!(text.starts_with("No result yet: no selection has fresh windows.\n"), "{text}");
+}
+
+/// A search for a number on a model.
+fn number() -> ThreadsRequest {
+    let program = ModelledProgram {
+        machine: "opteron-24".into(),
+        model: Machine::model("opteron-24").unwrap(),
+        program: "facesim".into(),
+        seed: 1,
+        description: None,
+        others: Vec::new(),
+    };
+    ThreadsRequest::new(ThreadsProgram::Modelled(program))
+}
+
+#[test]
+fn a_search_for_a_number_that_was_stopped_has_no_answer_but_its_probes() {
+    let folder = TempDir::new().unwrap();
+    let sweep = ThreadsRequest { method: ThreadsMethod::Sweep, max: Some(4), ..number() };
+    let store = stopped(&folder, sweep);
+    let (text, document, page) = shown(&folder, store.to_str().unwrap());
+    assert!(text.starts_with("No answer yet: the search has not ended.\n"), "{text}");
+    assert_eq!(document["probes"].as_array().map(Vec::len), Some(1), "{document:#}");
+    assert!(text.contains("CPU_UTIL") && page.contains("CPU_UTIL"), "{text}");
+    agree(&text, &page);
+}
+
+#[test]
+fn a_number_that_another_campaign_confirms_is_not_confirmed_by_its_probes() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("pinwise.db");
+    let mut store = Store::open(&path).unwrap();
+    // As a part of tune asks for it.
+    let request = ThreadsRequest { confirm: false, max: Some(4), ..number() };
+    pinwise_jobs::run(request, &Caller::default(), &mut store, &mut Silent).unwrap();
+    let at = ["--store", path.to_str().unwrap()];
+    let text = pinwise([&["campaign", "show", "1"][..], &at].concat());
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.starts_with("By the probes, not confirmed: n = "), "{text}");
+    let file = folder.path().join("page.html");
+    json(&pinwise([&["report", "1", "--json", "-o", file.to_str().unwrap()][..], &at].concat()));
+    agree(&text, &fs::read_to_string(file).unwrap());
+    let list = pinwise([&["campaign", "list"][..], &at].concat());
+    assert!(String::from_utf8(list.stdout).unwrap().contains(", not confirmed "));
+}
+
+#[test]
+fn a_search_for_number_and_placement_that_was_stopped_has_no_plan() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("some store.db");
+    let mut store = Store::open(&path).unwrap();
+    let command = vec!["encoder".to_owned(), "{n}".to_owned()];
+    let program = ThreadsProgram::Here(HostProgram { command, ..HostProgram::default() });
+    let request = TuneRequest { threads: ThreadsRequest::new(program), plan: None };
+    // Stopped before its first part.
+    let new = NewCampaign {
+        kind: Kind::Tune,
+        parent: None,
+        command: Vec::new(),
+        machine: Machine::from_shape("2x4").unwrap(),
+        alike: Alike::ExceptNuma,
+        workload: Workload::new("encoder {n}", &[]),
+        unit: Unit::rate("1/s"),
+        simulated: false,
+        question: serde_json::to_value(&request).unwrap(),
+        seed: 1,
+    };
+    let id = store.create(&new).unwrap();
+    store.set_state(id, CampaignState::Stopped, None).unwrap();
+    let (text, document, page) = shown(&folder, path.to_str().unwrap());
+    let none = "No answer yet: the search has not ended. There is no plan.\n";
+    assert!(text.starts_with(none), "{text}");
+    assert_eq!(
+        (&document["program"], &document["estimate"]),
+        (&"encoder {n}".into(), &Value::Null)
+    );
+    agree(&text, &page);
+}
+
+#[test]
+fn a_calibration_that_was_stopped_shows_what_is_probed() {
+    let folder = TempDir::new().unwrap();
+    let request = CalibrationRequest {
+        examples: CalibrationExamples::Modelled {
+            name: "2x4".into(),
+            machine: Box::new(Machine::from_shape("2x4").unwrap()),
+        },
+        max: Some(16),
+        step: None,
+        rounds: 1,
+        probe: ThreadsRequest::PROBE,
+    };
+    let store = stopped(&folder, request);
+    let (_, document, _) = shown(&folder, store.to_str().unwrap());
+    assert_eq!(document["unfinished"]["measured"], 1, "{document:#}");
 }
 
 #[test]

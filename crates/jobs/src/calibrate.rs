@@ -20,7 +20,7 @@ use pinwise_measure::{
     Effort, MeasureError, Probed, SchedulingProfile, Setting, ThreadCount, Unit, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_present::{Notice, Summary};
+use pinwise_present::{Files, Notice, Planned, Summary, Unfinished};
 use pinwise_programs::{CommandTemplate, LinuxProber, ProbeOptions, ProbedProgram};
 use pinwise_scheduler::{ModelProber, ModelProgram};
 use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, ThreadsNote, Thresholds, calibrate};
@@ -88,6 +88,16 @@ pub struct CalibrationAnswer {
     pub examples: Vec<(Example, String, ProfilesByNumber)>,
     /// The thresholds. `None`: not every example was probed, or one shows no rise.
     pub thresholds: Option<Thresholds>,
+}
+
+impl CalibrationAnswer {
+    /// How many numbers of threads are probed, of all examples; `None` if the campaign has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let probed: usize = self.examples.iter().map(|(.., curve)| curve.0.len()).sum();
+        let each = self.request.numbers(&self.campaign.new.machine).len();
+        let all = Planned::Exactly((each * self.examples.len()) as u64);
+        Unfinished::of(&self.campaign, probed as u64, all, "number", files)
+    }
 }
 
 impl Job for CalibrationRequest {

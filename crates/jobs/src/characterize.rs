@@ -19,7 +19,7 @@ use pinwise_characterization::{
 use pinwise_hardware::HostBench;
 use pinwise_measure::{Bench, Interrupt, Pace, Unit, Workload, optional_value_or_text};
 use pinwise_placement::Budget;
-use pinwise_present::{Files, Notice, Summary, Unfinished, did_you_mean};
+use pinwise_present::{Files, Notice, Planned, Summary, Unfinished, did_you_mean};
 use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub struct CharacterizeAnswer {
 impl CharacterizeAnswer {
     /// How far the campaign is; `None` if it has ended.
     pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
-        Unfinished::of(&self.campaign, self.runs, self.planned, "runs are made", files)
+        Unfinished::of(&self.campaign, self.runs, Planned::Exactly(self.planned), "run", files)
     }
 }
 

@@ -24,7 +24,7 @@ use pinwise_placement::{
     BoundClaim, Budget, ComparedWays, Comparison, ComparisonStrategy, Contender, LeftOut,
     LeftOutReason, Outcome, PlacementQuestion, PlacementSearch, StrategyName, WayResult,
 };
-use pinwise_present::{Notice, Summary, notice};
+use pinwise_present::{Files, Notice, Planned, Summary, Unfinished, notice};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,6 +84,14 @@ pub struct CompareAnswer {
     pub comparison: Comparison,
     /// Notes on what disturbed the measurements, those of the searches included.
     pub notes: Vec<ProgramNote>,
+}
+
+impl CompareAnswer {
+    /// How far the comparison is; `None` if it has ended. Its searches come before.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let most = Planned::AtMost(ComparisonStrategy::measurements(&self.compared.ways));
+        Unfinished::of(&self.campaign, self.campaign.records, most, "comparison window", files)
+    }
 }
 
 /// A search that takes part.

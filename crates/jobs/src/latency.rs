@@ -14,7 +14,7 @@ use pinwise_measure::{
     Detail, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_present::{Files, LatencyFindings, Summary, Unfinished};
+use pinwise_present::{Files, LatencyFindings, Planned, Summary, Unfinished};
 use pinwise_topology::{Alike, CpuId, CpuSet, LatencyLevels, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,7 +45,7 @@ impl LatencyAnswer {
     /// How far the campaign is; `None` if it has ended.
     pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
         let made = self.latencies.directions.len() as u64;
-        Unfinished::of(&self.campaign, made, self.planned, "directions are measured", files)
+        Unfinished::of(&self.campaign, made, Planned::Exactly(self.planned), "direction", files)
     }
 
     /// What follows from the latencies, compared with what `declared` declares.

@@ -16,7 +16,7 @@ use pinwise_placement::{
     Budget, Outcome, SelectionError, SelectionOutcome, SelectionQuestion, SelectionSearch,
 };
 use pinwise_prediction::ThreadKinds;
-use pinwise_present::Summary;
+use pinwise_present::{Files, Planned, Summary, Unfinished};
 use pinwise_processor::SimulatedTestbed;
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
@@ -77,6 +77,12 @@ pub struct SelectAnswer {
 }
 
 impl SelectAnswer {
+    /// How far the campaign is, without its parts; `None` if it has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let most = Planned::AtMost(self.request.question.budget);
+        Unfinished::of(&self.campaign, self.campaign.records, most, "measurement", files)
+    }
+
     /// The instances that a drawn selection runs, from its number of each application.
     pub fn instances(&self, counts: &[usize]) -> Vec<usize> {
         let kinds = ThreadKinds::new(&self.campaign.new.workload);

@@ -30,7 +30,7 @@ use pinwise_campaign::{
 use pinwise_linux::{Pid, ProcessLock, described};
 use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, LastComparisonVerdict, Unmeasured};
-use pinwise_present::Summary;
+use pinwise_present::{Files, Planned, Summary, Unfinished};
 use pinwise_programs::{LinuxProber, ProbeError};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
@@ -68,6 +68,16 @@ impl ThreadsAnswer {
     /// The number to run the program with; `None`: there is no answer.
     pub fn number(&self) -> Option<u32> {
         self.outcome.number(self.confirmation.as_ref())
+    }
+
+    /// How far the campaign is; `None` if it has ended, or if it can have no answer.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let (made, what) = match (&self.outcome.found, &self.confirmation) {
+            (Err(Some(_)), _) => return None,
+            (_, Some(shown)) => (shown.comparison.rounds.count() as u64, "comparison round"),
+            (_, None) => (self.campaign.records, "measurement"),
+        };
+        Unfinished::of(&self.campaign, made, Planned::ByTime, what, files)
     }
 }
 
@@ -202,8 +212,10 @@ impl Job for ThreadsRequest {
             undecided = conclusion.choice == Some(LastComparisonVerdict::Undecided);
         }
         let confirmation = confirmed(info, &outcome.question, cut_short, store)?;
-        outcome.uncompared = undecided && confirmation.is_none();
-        outcome.interrupted = info.state == CampaignState::Stopped;
+        let unfinished = info.state != CampaignState::Finished;
+        let wanted = undecided || (unfinished && outcome.question.request.confirms());
+        outcome.uncompared = wanted && confirmation.is_none();
+        outcome.interrupted = unfinished;
         let campaign = info.clone();
         Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted: false, unsettled: None })
     }
@@ -569,7 +581,7 @@ mod tests {
         assert_eq!(crate::summary(&answer.campaign), summary);
         for outcome in [&answer.outcome, &again.outcome] {
             assert!(outcome.uncompared);
-            let told = outcome.answer(outcome.found.as_ref().unwrap(), None).text();
+            let told = outcome.answer(outcome.found.as_ref().unwrap(), None, None).text();
             assert!(told.starts_with("Undecided: n = 24 was the only number probed"), "{told}");
         }
         // There is no other number.
@@ -690,6 +702,13 @@ mod tests {
             assert_eq!((ran.interrupted, read.interrupted), (cut, false));
             assert_eq!(ran.outcome.interrupted, cut);
             assert_eq!(info.state == CampaignState::Stopped, cut);
+            if cut {
+                // One that was killed had no time to store that nothing is compared.
+                let killed =
+                    CampaignInfo { state: CampaignState::Open, conclusion: None, ..info.clone() };
+                let read = ThreadsRequest::answer(&killed, &caller, &store).unwrap().outcome;
+                assert!(read.uncompared && read.interrupted);
+            }
         }
     }
 

@@ -32,7 +32,9 @@ use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
     PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
-use pinwise_present::{NoPlacement, Summary, TuneVerdict, tagged_tune_notes};
+use pinwise_present::{
+    Files, NoPlacement, Planned, Summary, TuneVerdict, Unfinished, tagged_tune_notes,
+};
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Fingerprint, Machine, SharingTree};
@@ -127,6 +129,8 @@ pub struct TuneLastComparison {
 pub struct TuneAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
+    /// The measurements of its parts.
+    pub measured: u64,
     /// The budget.
     pub budget: Duration,
     /// The tolerance: a gain of this share is none.
@@ -179,6 +183,11 @@ impl TuneAnswer {
             unplaced: compared.placed.is_none().then(unplaced).flatten(),
             others: comparison.others(),
         })
+    }
+
+    /// How far the campaign is; `None` if it has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        Unfinished::of(&self.campaign, self.measured, Planned::ByTime, "measurement", files)
     }
 
     /// What the last comparison shows of the number alone; `None`: too little.
@@ -401,6 +410,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     let planned = concluded.as_ref().is_some_and(|it| it.conclusion.parameter.is_some());
     Ok(TuneAnswer {
         campaign: info.clone(),
+        measured: store.parts(info.id)?.iter().map(|part| part.records).sum(),
         budget: request.threads.time(),
         within: request.threads.within,
         threads,

@@ -1,5 +1,8 @@
 //! [`LabelledLines`]: labelled lines for a terminal, broken at its width.
 
+use crate::printable::one_line;
+use crate::unfinished::Unfinished;
+
 /// Columns before a value: two, the label, one.
 pub(crate) const INDENT: usize = 12;
 
@@ -19,6 +22,13 @@ impl LabelledLines {
     /// `label value`; what does not fit on the line hangs below the value.
     pub fn line(&mut self, label: &str, value: &str) {
         self.paragraph(&format!("  {label:<9} "), INDENT, value);
+    }
+
+    /// How far a campaign is that has not ended: on one line, so that its command can be copied.
+    pub fn unfinished(&mut self, unfinished: Option<&Unfinished>) {
+        if let Some(Unfinished { text, .. }) = unfinished {
+            self.text.push_str(&format!("{}\n", one_line(text)));
+        }
     }
 
     /// Words after `start`, broken at the width, with `indent` columns before all lines but the

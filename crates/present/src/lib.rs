@@ -50,7 +50,9 @@ pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};
 pub use machine_outline::{Entry, Outline, runs};
 pub use note::{note, sentence, tagged, tagged_program_notes, texts, texts_shown};
-pub use number_answer::{NumberAnswer, NumberEstimate, tagged_threads_notes, tagged_tune_notes};
+pub use number_answer::{
+    NumberAnswer, NumberEstimate, no_number, tagged_threads_notes, tagged_tune_notes,
+};
 pub use other_load::notable_share;
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
@@ -76,7 +78,7 @@ pub use tune::{
     NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next,
     tune_part,
 };
-pub use unfinished::{Unfinished, unfinished};
+pub use unfinished::{Planned, Unfinished};
 pub use verdict::{
     NextStep, Verdict, budget_for, next_steps, notes, simulated, tagged_notes, verdict,
 };

@@ -5,9 +5,11 @@ use crate::note::{sentence, tagged};
 use crate::number_advice::advice_text;
 use crate::threads::{NothingCompared, NumberVerdict, threads_note};
 use crate::tune::last_comparison_note;
+use crate::unfinished::no_answer_yet;
+use pinwise_campaign::CampaignInfo;
 use pinwise_measure::ProgramNote as Met;
 use pinwise_placement::LastComparisonNote;
-use pinwise_threads::{NumberAdvice, ThreadsNote};
+use pinwise_threads::{NumberAdvice, NumberSearchError, ThreadsNote};
 use serde_json::Value;
 
 /// What a search for a number answers.
@@ -19,6 +21,8 @@ pub enum NumberAnswer<'a> {
     NothingCompared(NothingCompared),
     /// There are no fresh windows, and there should be none.
     Estimated(NumberEstimate),
+    /// The search takes no fresh windows, because something else confirms its number.
+    Unconfirmed(NumberEstimate),
 }
 
 impl NumberAnswer<'_> {
@@ -28,6 +32,7 @@ impl NumberAnswer<'_> {
             Self::Decided(verdict) => verdict.text(),
             Self::NothingCompared(nothing) => nothing.text(),
             Self::Estimated(estimate) => estimate.text(),
+            Self::Unconfirmed(estimate) => sentence(&estimate.unconfirmed()),
         }
     }
 }
@@ -50,6 +55,17 @@ impl NumberEstimate {
         let advice = self.advice.as_ref();
         advice.map_or_else(|| format!("n = {} ({})", self.n, threads()), advice_text)
     }
+
+    /// The estimate where fresh windows may decide otherwise. Its intervals hold only if the probes
+    /// were like later windows. It begins small and has no full stop.
+    pub fn unconfirmed(&self) -> String {
+        format!("by the probes, not confirmed: {}", self.text())
+    }
+}
+
+/// In place of the answer of a search that has none. `why`: the search can have none.
+pub fn no_number(info: &CampaignInfo, why: Option<&NumberSearchError>) -> String {
+    why.map_or_else(|| no_answer_yet(info).to_owned(), |why| format!("No answer: {why}."))
 }
 
 fn of_search(note: &ThreadsNote) -> Value {
@@ -103,6 +119,8 @@ mod tests {
     fn without_advice_the_estimate_is_the_number_and_its_threads() {
         let estimate = NumberEstimate { n: 4, threads: 5, advice: None };
         assert_eq!(estimate.text(), "n = 4 (5 threads)");
+        let text = NumberAnswer::Unconfirmed(estimate.clone()).text();
+        assert_eq!(text, "By the probes, not confirmed: n = 4 (5 threads).");
         assert_eq!(NumberAnswer::Estimated(estimate).text(), "n = 4 (5 threads)");
     }
 

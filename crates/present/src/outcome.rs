@@ -7,6 +7,7 @@ use crate::labelled_lines::{INDENT, LabelledLines};
 use crate::reason::unmeasured;
 use crate::reason::{stop_reasons, strategy_reasons};
 use crate::shell::Files;
+use crate::unfinished::Unfinished;
 use crate::verdict::{NextStep, below_floor, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{
@@ -34,6 +35,7 @@ pub fn outcome_text(
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &verdict(info, question, outcome).to_string());
     let simulated = simulated(info);
+    sheet.unfinished(Unfinished::of_placement(info, question, files).as_ref());
     for note in simulated.iter().cloned().chain(notes(info, outcome)) {
         sheet.paragraph("", 0, &note);
     }

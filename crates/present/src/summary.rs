@@ -105,6 +105,7 @@ impl Summary {
             Self::Compare { best: Some(best) } => format!("best: {best}"),
             Self::Compare { best: None } => "no best known".to_owned(),
             Self::Select { speedup } => format!("{speedup:.2} times alone"),
+            Self::Threads { n, verdict: None, .. } => format!("n = {n}, not confirmed"),
             Self::Threads { n, gain: of, .. } => format!("n = {n}{}", gain(of)),
             Self::Calibrate { lock } => format!("LOCK from {lock:.1} %"),
             Self::Tune { verdict, n, gain: of } => {
@@ -136,7 +137,7 @@ mod tests {
             (tune(LastComparisonVerdict::Placed), Some("placed"), "n = 4, pinned, +12.0 %"),
             (tune(LastComparisonVerdict::Undecided), Some("undecided"), "undecided"),
             (threads(Some(LastComparisonVerdict::Default)), Some("default"), "keep the default"),
-            (threads(None), None, "n = 4"),
+            (threads(None), None, "n = 4, not confirmed"),
             (Summary::Latency { levels: 3 }, None, "3 levels"),
         ] {
             let word = serde_json::to_value(summary.verdict()).unwrap();

@@ -6,8 +6,9 @@ use crate::gain::decided_by;
 use crate::note::note;
 use crate::other_load::busy;
 use crate::reason::{unmeasured, unmeasured_remedy};
-use crate::shell::{Files, quoted};
+use crate::shell::quoted;
 use crate::threads::is_set;
+use crate::unfinished::no_answer_yet;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
@@ -205,17 +206,12 @@ impl TuneVerdict<'_> {
 }
 
 /// In place of a verdict, if there is none.
-pub fn no_tune_verdict(info: &CampaignInfo, files: Files<'_>) -> String {
-    match info.state {
-        _ if info.running => "No answer yet: the campaign is running.".to_owned(),
-        CampaignState::Finished => {
-            "No answer: too few fresh windows were measured to decide. There is no plan.".to_owned()
-        }
-        _ => format!(
-            "No answer yet: the search has not ended. There is no plan. Continue with: {}",
-            files.resume(info.id)
-        ),
-    }
+pub fn no_tune_verdict(info: &CampaignInfo) -> String {
+    let why = match info.state {
+        CampaignState::Finished => "No answer: too few fresh windows were measured to decide.",
+        _ => no_answer_yet(info),
+    };
+    format!("{why} There is no plan.")
 }
 
 /// What to do with the plan of such a search. `command` is the program's command line, if the

@@ -225,9 +225,6 @@ pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) ->
 /// What to do with the result, in the order in which it is worth trying.
 pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
-    if info.state != CampaignState::Finished && !info.running {
-        steps.push(NextStep { what: "continue the campaign", command: files.resume(info.id) });
-    }
     if let Some(plan) = files.plan
         && outcome.verdict == PlacementVerdict::Pin
     {

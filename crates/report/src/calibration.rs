@@ -8,7 +8,7 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::CalibrationAnswer;
 use pinwise_measure::Unit;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, calibration_verdict};
+use pinwise_present::{Files, NextStep, Unfinished, calibration_verdict};
 use pinwise_threads::{Characteristic, Knee, Thresholds};
 
 /// The page of a calibration: a complete HTML document that needs nothing else.
@@ -34,6 +34,7 @@ pub fn calibration_page(
     let document = CalibrationDocument {
         info: &answer.campaign,
         verdict: calibration_verdict(answer.step, answer.contexts, answer.thresholds.is_some()),
+        unfinished: answer.unfinished(files),
         thresholds: answer.thresholds.as_ref().map(thresholds),
         figures: Characteristic::ALL.map(|characteristic| figure(characteristic, answer)).into(),
         next: [next],
@@ -51,6 +52,7 @@ pub fn calibration_page(
 struct CalibrationDocument<'a> {
     info: &'a CampaignInfo,
     verdict: String,
+    unfinished: Option<Unfinished>,
     thresholds: Option<Table>,
     figures: Vec<Figure>,
     next: [NextStep; 1],

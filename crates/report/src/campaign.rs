@@ -34,6 +34,7 @@ pub fn campaign_page(
         }
         Answer::Compare(answer) => comparison_page(
             &answer.campaign,
+            answer.unfinished(files).as_ref(),
             &answer.comparison,
             &answer.notes,
             &searches(store, &answer.compared),
@@ -41,16 +42,21 @@ pub fn campaign_page(
             characterization,
         )?,
         Answer::Select(answer) => {
-            selection_page(&answer.campaign, &Selection::of(answer), files, characterization)?
+            let (info, unfinished) = (&answer.campaign, answer.unfinished(files));
+            let selection = Selection::of(answer);
+            selection_page(info, unfinished.as_ref(), &selection, files, characterization)?
         }
         Answer::Threads(answer) => {
-            let search = ThreadsSearch::of(&answer.outcome, answer.confirmation.as_ref(), None);
-            threads_page(&answer.campaign, &search, files)?
+            let (info, unfinished) = (&answer.campaign, answer.unfinished(files));
+            let confirmation = answer.confirmation.as_ref();
+            let search = ThreadsSearch::of(info, &answer.outcome, confirmation, None);
+            threads_page(info, unfinished.as_ref(), &search, files)?
         }
         Answer::Calibrate(answer) => calibration_page(answer, files)?,
         Answer::Tune(answer) => {
             let parts = store.parts(answer.campaign.id)?;
-            tune_page(&answer.campaign, &TuneSearch::of(answer, &parts), files)?
+            let (info, unfinished) = (&answer.campaign, answer.unfinished(files));
+            tune_page(info, unfinished.as_ref(), &TuneSearch::of(answer, &parts), files)?
         }
         Answer::Characterize(answer) => match &answer.kept {
             Some(kept) => characterization_page(kept)?,

@@ -17,14 +17,17 @@ use pinwise_measure::{ProgramNote, Setting};
 use pinwise_placement::{Comparison, ComparisonRow, Loss, WayStanding};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
-    sentence, simulated, standing,
+    Files, NextStep, Unfinished, caveat, claim_verdict, comparison_verdict, left_out, loses, lost,
+    note, sentence, simulated, standing,
 };
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
 /// Losses by which measurements are counted: those of figure 14, and one closer.
 const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
+
+/// In place of a figure that needs a best way.
+const NOTHING_YET: &str = "Nothing is compared yet.";
 
 /// The page of a comparison: a complete HTML document that needs nothing else. `searches` are the
 /// records of the campaigns in which its ways searched, by name.
@@ -33,6 +36,7 @@ const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
 /// The data could not be written, or the template not filled in.
 pub fn comparison_page(
     info: &CampaignInfo,
+    unfinished: Option<&Unfinished>,
     comparison: &Comparison,
     notes: &[ProgramNote],
     searches: &[(String, Vec<Record>)],
@@ -44,6 +48,7 @@ pub fn comparison_page(
         info,
         simulated: simulated(info),
         verdict: comparison_verdict(comparison),
+        unfinished,
         caveat: caveat(comparison, info.new.simulated, notes),
         notes: notes.iter().map(|met| sentence(&note(met))).collect(),
         losses: losses(comparison, &scale),
@@ -91,6 +96,7 @@ struct ComparisonDocument<'a> {
     info: &'a CampaignInfo,
     simulated: Option<String>,
     verdict: String,
+    unfinished: Option<&'a Unfinished>,
     caveat: Option<String>,
     notes: Vec<String>,
     losses: Figure,
@@ -110,7 +116,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     };
     let rows = &comparison.rows;
     if rows.is_empty() {
-        return Figure::absent(title, "Nothing is compared yet.");
+        return Figure::absent(title, NOTHING_YET);
     }
     let names = rows.iter().rev().map(|row| row.name.clone()).collect();
     let y = Axis { names, ..Axis::default() };
@@ -226,12 +232,13 @@ fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
 
 fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figure {
     const TITLE: &str = "Loss of the best so far";
-    let Some(best) = comparison.best().filter(|_| !searches.is_empty()) else {
+    let Some(best) = comparison.best() else { return Figure::absent(TITLE, NOTHING_YET) };
+    if searches.is_empty() {
         return Figure::absent(
             TITLE,
             "The campaigns of the searches are not in the store any more.",
         );
-    };
+    }
     let looks = [
         (Shape::Dashes, Ink::Baseline),
         (Shape::Dashes, Ink::Data),

@@ -7,7 +7,7 @@
 use crate::figure::Table;
 use crate::html_frame::ReportError;
 use askama::Template;
-use pinwise_present::{LatencyFindings, domain_kinds, figures};
+use pinwise_present::{LatencyFindings, Unfinished, domain_kinds, figures};
 use pinwise_topology::{LatencyComparison, LatencyLevels, LatencyMatrix};
 use std::fmt::Write as _;
 
@@ -41,7 +41,7 @@ pub fn latency_page(
         unit: matrix.unit().to_string(),
         contexts: order.len(),
         verdict: findings.verdict(),
-        unfinished: findings.unfinished.as_ref().map(|unfinished| unfinished.text.as_str()),
+        unfinished: findings.unfinished.as_ref(),
         numbers,
         drawing,
         own: order.len() <= OWN,
@@ -65,7 +65,7 @@ struct LatencyPage<'a> {
     unit: String,
     contexts: usize,
     verdict: String,
-    unfinished: Option<&'a str>,
+    unfinished: Option<&'a Unfinished>,
     numbers: Option<LatencyTable>,
     /// An SVG element of our own making; empty if there are numbers.
     drawing: String,

@@ -9,7 +9,7 @@ use crate::html_frame::{HtmlFrame, ReportError};
 use crate::question::{self, Term};
 use crate::{bound_plots, drift, ecdf, progress, repetitions};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, CampaignState, Record};
+use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Setting;
 use pinwise_placement::{
@@ -17,8 +17,8 @@ use pinwise_placement::{
 };
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain, simulated,
-    verdict,
+    Files, NextStep, Unfinished, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain,
+    simulated, verdict,
 };
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
@@ -63,7 +63,7 @@ pub fn placement_page(
         bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
         facts: facts(outcome, &scale),
         open: outcome.verdict == PlacementVerdict::Undecided,
-        state: state(info),
+        unfinished: Unfinished::of_placement(info, question, files),
         drawings: drawings(info, outcome, tree.leaves(), &scale),
         threads: threads(info, outcome, tree.leaves()),
         ties: ties(info, outcome, tree.leaves(), &scale),
@@ -100,7 +100,7 @@ struct PlacementDocument<'a> {
     facts: Vec<Fact>,
     /// Nothing is decided.
     open: bool,
-    state: Option<&'static str>,
+    unfinished: Option<Unfinished>,
     drawings: Vec<DrawnAssignment>,
     threads: Table,
     ties: Table,
@@ -187,21 +187,6 @@ fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
                 figures::counted(bound.n as u64, "assignment")
             ),
         },
-    }
-}
-
-fn state(info: &CampaignInfo) -> Option<&'static str> {
-    match info.state {
-        CampaignState::Finished => None,
-        _ if info.running => {
-            Some("This campaign is running. The page shows what was known when it was written.")
-        }
-        CampaignState::Open => Some(
-            "This campaign was killed before it was done. The page shows what is known so far.",
-        ),
-        CampaignState::Stopped => Some(
-            "This campaign was stopped before it was done. The page shows what is known so far.",
-        ),
     }
 }
 

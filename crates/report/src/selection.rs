@@ -14,8 +14,8 @@ use pinwise_measure::Thread;
 use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, alone_rate, bound_notes, selection_bound, selection_estimates, selection_name,
-    selection_verdict, selections_drawn, sentence, simulated,
+    Files, NextStep, Unfinished, alone_rate, bound_notes, selection_bound, selection_estimates,
+    selection_name, selection_verdict, selections_drawn, sentence, simulated,
 };
 use pinwise_topology::{Assignment, SharingTree};
 
@@ -63,6 +63,7 @@ impl<'a> Selection<'a> {
 /// The data could not be written, or the template not filled in.
 pub fn selection_page(
     info: &CampaignInfo,
+    unfinished: Option<&Unfinished>,
     selection: &Selection<'_>,
     files: Files<'_>,
     characterization: Option<&StoredCharacterization>,
@@ -72,6 +73,7 @@ pub fn selection_page(
     let document = SelectionDocument {
         info,
         verdict: selection_verdict(outcome, &selection.ready, selection.choose).text,
+        unfinished,
         simulated: simulated(info),
         plan: outcome.best.as_ref().map(|best| plan(info, best)),
         estimates: selection_estimates(outcome, &selection.ready, unit),
@@ -97,6 +99,7 @@ pub fn selection_page(
 struct SelectionDocument<'a> {
     info: &'a CampaignInfo,
     verdict: String,
+    unfinished: Option<&'a Unfinished>,
     simulated: Option<String>,
     plan: Option<Block>,
     estimates: Vec<(&'static str, String)>,

@@ -8,7 +8,9 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::{ComparedNumbers, Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, sentence, tagged_threads_notes, texts};
+use pinwise_present::{
+    Files, NextStep, NumberAnswer, Unfinished, no_number, sentence, tagged_threads_notes, texts,
+};
 use std::collections::BTreeMap;
 
 /// What the page shows of a search, next to its campaign.
@@ -27,23 +29,26 @@ pub struct ThreadsSearch {
 }
 
 impl ThreadsSearch {
-    /// Of a search, and of what fresh windows show of its number.
+    /// Of a search of the campaign `info`, and of what fresh windows show of its number.
     /// `compared`: what a later comparison shows.
     pub fn of(
+        info: &CampaignInfo,
         outcome: &ThreadsOutcome,
         confirmation: Option<&Confirmation>,
         compared: Option<ComparedNumbers>,
     ) -> Self {
-        let verdict = match (&outcome.found, confirmation) {
-            (Ok(found), None) if !outcome.uncompared => {
+        let verdict = match &outcome.found {
+            Ok(found) => {
                 let stopped = outcome.stopped(found, compared.is_some()).text();
-                let confirmed = outcome.question.request.confirm;
-                let by = if confirmed { "" } else { "By the probes, not confirmed: " };
-                format!("{by}{}. {}", outcome.estimate(found, compared).text(), sentence(&stopped))
+                let answer = outcome.answer(found, confirmation, compared);
+                match &answer {
+                    NumberAnswer::Estimated(_) | NumberAnswer::Unconfirmed(_) => {
+                        format!("{}. {}", answer.text().trim_end_matches('.'), sentence(&stopped))
+                    }
+                    _ => answer.text(),
+                }
             }
-            (Ok(found), shown) => outcome.answer(found, shown).text(),
-            (Err(Some(why)), _) => format!("No answer yet: {why}."),
-            (Err(None), _) => "No answer yet: the search has not ended.".to_owned(),
+            Err(why) => no_number(info, why.as_ref()),
         };
         let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);
         Self {
@@ -62,12 +67,14 @@ impl ThreadsSearch {
 /// The data could not be written, or the template not filled in.
 pub fn threads_page(
     info: &CampaignInfo,
+    unfinished: Option<&Unfinished>,
     search: &ThreadsSearch,
     files: Files<'_>,
 ) -> Result<String, ReportError> {
     let document = ThreadsDocument {
         info,
         verdict: &search.verdict,
+        unfinished,
         notes: &search.notes,
         figure: figure(search),
         next: [NextStep {
@@ -87,6 +94,7 @@ pub fn threads_page(
 struct ThreadsDocument<'a> {
     info: &'a CampaignInfo,
     verdict: &'a str,
+    unfinished: Option<&'a Unfinished>,
     notes: &'a [String],
     figure: Figure,
     next: [NextStep; 1],

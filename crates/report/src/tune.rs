@@ -13,8 +13,8 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, tagged_tune_notes,
-    texts, tune_next, tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, Unfinished, gain_text, no_tune_verdict, policy_name,
+    tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -59,10 +59,9 @@ impl<'a> TuneSearch<'a> {
         Self {
             compared: answer.verdict().zip(concluded.map(|concluded| &concluded.comparison.unit)),
             notes: texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)),
-            number: answer
-                .threads
-                .as_ref()
-                .map(|outcome| ThreadsSearch::of(outcome, None, answer.compared_numbers())),
+            number: answer.threads.as_ref().map(|outcome| {
+                ThreadsSearch::of(&answer.campaign, outcome, None, answer.compared_numbers())
+            }),
             tried: (tried.collect(), unit.clone().unwrap_or_else(|| Unit::rate("1/s"))),
             placed: placed.collect(),
             parts,
@@ -101,13 +100,15 @@ pub struct PlacedNumber<'a> {
 /// The data could not be written, or the template not filled in.
 pub fn tune_page(
     info: &CampaignInfo,
+    unfinished: Option<&Unfinished>,
     search: &TuneSearch<'_>,
     files: Files<'_>,
 ) -> Result<String, ReportError> {
     let number = search.number.as_ref();
     let document = TuneDocument {
         info,
-        verdict: verdict(info, search, files),
+        verdict: verdict(info, search),
+        unfinished,
         notes: &search.notes,
         ways: ways(search),
         drawing: drawing(search),
@@ -132,6 +133,7 @@ pub fn tune_page(
 struct TuneDocument<'a> {
     info: &'a CampaignInfo,
     verdict: String,
+    unfinished: Option<&'a Unfinished>,
     notes: &'a [String],
     ways: Figure,
     /// What is drawn, and the drawing.
@@ -173,10 +175,10 @@ impl CampaignPart {
     }
 }
 
-fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>, files: Files<'_>) -> String {
+fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>) -> String {
     match &search.compared {
         Some((compared, _)) => compared.text(),
-        None => no_tune_verdict(info, files),
+        None => no_tune_verdict(info),
     }
 }
 
@@ -328,14 +330,9 @@ fn placed(search: &TuneSearch<'_>) -> Table {
 
 fn next(info: &CampaignInfo, search: &TuneSearch<'_>, files: Files<'_>) -> Vec<NextStep> {
     let (id, flag) = (info.id.0, files.flag());
-    let open = info.state != CampaignState::Finished && !info.running;
-    let resume = open.then(|| NextStep {
-        what: "go on where the campaign stopped",
-        command: files.resume(info.id),
-    });
     let show = NextStep {
         what: "show the same on a terminal",
         command: format!("pinwise campaign show {id}{flag}"),
     };
-    resume.into_iter().chain(search.next.clone()).chain([show]).collect()
+    search.next.clone().into_iter().chain([show]).collect()
 }

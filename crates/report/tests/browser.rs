@@ -220,6 +220,7 @@ fn ways_of_placing_are_legible_beside_one_another() {
     let notes = [ProgramNote::Text { text: busy }];
     let html = comparison_page(
         &campaign.info,
+        None,
         &comparison(&campaign),
         &notes,
         &searches,
@@ -258,8 +259,8 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     let busy = [ProgramNote::Busy { share: 0.4 }];
     let told = caveat(&comparison, false, &busy).unwrap();
     assert!(told.ends_with(": stop other programs and repeat."), "{told}");
-    let html =
-        comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
+    let html = comparison_page(&campaign.info, None, &comparison, &[], &[], Files::default(), None)
+        .unwrap();
     assert!(
         !html.contains("best known assignment") && html.contains("Loss against what led before"),
         "{html}"
@@ -275,8 +276,8 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     }
     let told = caveat(&comparison, false, &[]).unwrap();
     assert!(told.contains("did better in fresh windows (the former did nothing)"), "{told}");
-    let html =
-        comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
+    let html = comparison_page(&campaign.info, None, &comparison, &[], &[], Files::default(), None)
+        .unwrap();
     assert!(
         html.contains("there are no losses relative to it")
             && !html.contains("inf %")

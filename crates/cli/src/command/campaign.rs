@@ -384,14 +384,14 @@ fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<
     }
     let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
     match pinwise_jobs::answer(info.id, &caller, store).ok()? {
-        Answer::Place(answer) => Some(place::json(&answer)),
-        Answer::Compare(answer) => compare::json(store, &answer).ok(),
-        Answer::Select(answer) => Some(select::json(&answer)),
+        Answer::Place(answer) => Some(place::json(&answer, named)),
+        Answer::Compare(answer) => compare::json(store, &answer, named).ok(),
+        Answer::Select(answer) => Some(select::json(&answer, named)),
         Answer::Characterize(answer) => characterize::json(store, &answer, named).ok(),
         Answer::Latency(answer) => latency::json(&answer, named).ok(),
         Answer::Tune(answer) => Some(tune::json(&answer, named)),
         Answer::Threads(answer) => threads::json(&answer, named).ok(),
-        Answer::Calibrate(answer) => threads::calibration_json(&answer).ok(),
+        Answer::Calibrate(answer) => threads::calibration_json(&answer, named).ok(),
     }
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 use document::document;
 use pinwise_campaign::Store;
 use pinwise_jobs::{CompareAnswer, CompareRequest};
-use pinwise_present::{Files, tagged_program_notes};
+use pinwise_present::Files;
 use serde_json::Value;
 use std::path::Path;
 use text::text;
@@ -86,10 +86,13 @@ impl Compare {
 }
 
 /// The JSON document of an answer.
-pub(crate) fn json(store: &Store, answer: &CompareAnswer) -> anyhow::Result<Value> {
-    let CompareAnswer { campaign, comparison, notes, .. } = answer;
-    let records = store.records(campaign.id)?;
-    Ok(document(campaign, comparison, &tagged_program_notes(notes), &records))
+pub(crate) fn json(
+    store: &Store,
+    answer: &CompareAnswer,
+    named: Option<&Path>,
+) -> anyhow::Result<Value> {
+    let records = store.records(answer.campaign.id)?;
+    Ok(document(answer, &records, Files::of_store(named)))
 }
 
 /// Prints what the records of a comparison show.
@@ -100,9 +103,7 @@ pub(crate) fn tell(
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
-        return output::print_json(&self::json(store, answer)?);
+        return output::print_json(&self::json(store, answer, named)?);
     }
-    let CompareAnswer { campaign, compared, comparison, notes } = answer;
-    let files = Files::of_store(named);
-    output::print(&text(campaign, compared, comparison, notes, files, output::width()))
+    output::print(&text(answer, Files::of_store(named), output::width()))
 }

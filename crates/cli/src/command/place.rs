@@ -22,8 +22,8 @@ use crate::store;
 use pinwise_jobs::{AppliedPlan, PlaceAnswer, PlaceRequest};
 use pinwise_linux::Scope;
 use pinwise_placement::{Outcome, PlacementVerdict};
-use pinwise_present::Files;
-use serde_json::Value;
+use pinwise_present::{Files, Unfinished};
+use serde_json::{Value, json};
 use std::path::Path;
 
 impl Place {
@@ -47,16 +47,19 @@ impl Place {
 }
 
 /// The JSON document of an answer.
-pub(crate) fn json(answer: &PlaceAnswer) -> Value {
+pub(crate) fn json(answer: &PlaceAnswer, named: Option<&Path>) -> Value {
     let PlaceAnswer { campaign, question, outcome, plan, .. } = answer;
-    document(campaign, question, outcome, plan.as_deref())
+    let mut document = document(campaign, question, outcome, plan.as_deref());
+    document["unfinished"] =
+        json!(Unfinished::of_placement(campaign, question, Files::of_store(named)));
+    document
 }
 
 /// Prints what a campaign found. The answer first: that its plan could not be written comes after.
 pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
-        output::print_json(&self::json(answer))?;
+        output::print_json(&self::json(answer, named))?;
     } else {
         let files = Files { plan: plan.as_deref(), store: named };
         let text =

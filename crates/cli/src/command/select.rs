@@ -104,15 +104,15 @@ impl Select {
 }
 
 /// The JSON document of an answer.
-pub(crate) fn json(answer: &SelectAnswer) -> Value {
-    ShownSelection::new(answer).document(&answer.outcome)
+pub(crate) fn json(answer: &SelectAnswer, named: Option<&Path>) -> Value {
+    ShownSelection::new(answer).document(Files::of_store(named))
 }
 
 /// Prints what the records of a selection show.
 pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     if json {
-        return output::print_json(&self::json(answer));
+        return output::print_json(&self::json(answer, named));
     }
     let (shown, files) = (ShownSelection::new(answer), Files::of_store(named));
-    output::print(&shown.text(&answer.outcome, files, output::width()))
+    output::print(&shown.text(files, output::width()))
 }

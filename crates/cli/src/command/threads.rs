@@ -7,8 +7,8 @@ mod text;
 
 pub(crate) use arguments::{Edges, Least, NumberArguments, RunFiles, Threads};
 pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
-pub(crate) use document::ThreadsJson;
-pub(crate) use text::{UNCONFIRMED, probed, watched};
+pub(crate) use document::{ThreadsJson, rows};
+pub(crate) use text::{probed, probed_so_far, watched};
 
 use crate::events;
 use crate::output::{self, Interrupted};
@@ -17,8 +17,6 @@ use document::UnfinishedThreadsJson;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{Failure, JobError, ThreadsAnswer};
 use pinwise_present::Files;
-use pinwise_present::figures::counted;
-use pinwise_present::unfinished;
 use serde_json::Value;
 use std::path::Path;
 
@@ -30,42 +28,39 @@ impl Threads {
         let request = self.asked.threads_request(&self.edges)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
+        let named = self.store.named();
         // The probes took their time.
         let leave = |answer: &ThreadsAnswer, error: &JobError, _: &_| {
             let reason = match error {
                 JobError::Failed(Failure { reason, .. }) => reason.clone(),
                 error => error.to_string(),
             };
-            let remains =
-                UnfinishedThreadsJson::new(&answer.outcome, Some(answer.campaign.id), reason);
-            print_remains(&remains, self.json)
+            print_remains(answer, reason, Files::of_store(named), self.json)
         };
         let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
-        tell(&answer, self.store.named(), self.json, self.verbose)
+        tell(&answer, named, self.json, self.verbose)
     }
 }
 
 /// The JSON document of an answer.
 pub(crate) fn json(answer: &ThreadsAnswer, named: Option<&Path>) -> serde_json::Result<Value> {
-    match shown(answer, named) {
+    let files = Files::of_store(named);
+    match shown(answer, files) {
         Ok(document) => serde_json::to_value(document),
-        Err(remains) => serde_json::to_value(remains),
+        Err(why) => serde_json::to_value(UnfinishedThreadsJson::new(answer, why, files)),
     }
 }
 
-/// What a search found, or its probes if it has no answer yet.
-fn shown(
-    answer: &ThreadsAnswer,
-    named: Option<&Path>,
-) -> Result<ThreadsJson, Box<UnfinishedThreadsJson>> {
+/// What a search found, or why it has no answer.
+fn shown(answer: &ThreadsAnswer, files: Files<'_>) -> Result<ThreadsJson, String> {
     let ThreadsAnswer { campaign, outcome, confirmation, .. } = answer;
     let id = campaign.id;
     match &outcome.found {
-        Ok(found) => Ok(ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))),
-        Err(why) => {
-            let why = why.as_ref().map_or_else(|| not_ended(id, named), ToString::to_string);
-            Err(Box::new(UnfinishedThreadsJson::new(outcome, Some(id), why)))
-        }
+        Ok(found) => Ok(ThreadsJson {
+            unfinished: answer.unfinished(files),
+            ..ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))
+        }),
+        Err(why) => Err(why.as_ref().map_or_else(|| not_ended(id, files), ToString::to_string)),
     }
 }
 
@@ -77,29 +72,16 @@ pub(crate) fn tell(
     json: bool,
     verbose: bool,
 ) -> anyhow::Result<()> {
-    let confirmation = answer.confirmation.as_ref();
-    let shown = shown(answer, named);
-    let document = match &shown {
+    let files = Files::of_store(named);
+    let document = match shown(answer, files) {
         Ok(document) => document,
-        Err(remains) => {
-            print_remains(remains, json)?;
-            note_no_answer(answer.campaign.id, &remains.error);
-            return Ok(());
-        }
+        Err(why) => return print_remains(answer, why, files, json),
     };
     // The answer first: what went wrong after it does not take it away.
     if json {
-        output::print_json(document)?;
+        output::print_json(&document)?;
     } else {
-        output::print(&text::result(document, output::width(), verbose))?;
-    }
-    let rounds = confirmation.map_or(0, |shown| shown.comparison.rounds.count() as u64);
-    let far = format!("{} of fresh windows made", counted(rounds, "round"));
-    let files = Files { plan: None, store: named };
-    if answer.outcome.question.request.confirms()
-        && let Some(text) = unfinished(&answer.campaign, &far, files)
-    {
-        output::aside(&format!("note: {text}"));
+        output::print(&text::result(&document, output::width(), verbose))?;
     }
     if let Some(reason) = &answer.unsettled {
         anyhow::bail!("{reason}");
@@ -114,19 +96,18 @@ pub(crate) fn tell(
 }
 
 /// Why a search has no answer that nobody ended.
-pub(crate) fn not_ended(id: CampaignId, named: Option<&Path>) -> String {
-    format!("it has not ended; continue with: {}", Files::of_store(named).resume(id))
+pub(crate) fn not_ended(id: CampaignId, files: Files<'_>) -> String {
+    format!("it has not ended; continue with: {}", files.resume(id))
 }
 
-/// Says that a stored search has no answer, and why.
-pub(crate) fn note_no_answer(id: CampaignId, why: &str) {
-    output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
-}
-
-fn print_remains(remains: &UnfinishedThreadsJson, json: bool) -> anyhow::Result<()> {
-    match (remains.probes.is_empty(), json) {
-        (true, false) => Ok(()),
-        (_, true) => output::print_json(remains),
-        (false, false) => output::print(&text::remains(remains, output::width())),
+fn print_remains(
+    answer: &ThreadsAnswer,
+    why: String,
+    files: Files<'_>,
+    json: bool,
+) -> anyhow::Result<()> {
+    match json {
+        true => output::print_json(&UnfinishedThreadsJson::new(answer, why, files)),
+        false => output::print(&text::remains(answer, files, output::width())),
     }
 }

@@ -4,7 +4,7 @@ mod arguments;
 mod document;
 mod text;
 
-use super::threads::{Edges, NumberArguments, RunFiles, not_ended, note_no_answer};
+use super::threads::{Edges, NumberArguments, RunFiles, not_ended};
 use crate::events;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
@@ -61,7 +61,7 @@ impl Tune {
         let request = TuneRequest { threads, plan: self.plan };
         let named = self.store.named();
         let leave = |answer: &TuneAnswer, error: &JobError, _: &_| {
-            print_remains(answer, error.to_string(), named, self.json)
+            print_remains(answer, error.to_string(), Files::of_store(named), self.json)
         };
         let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
         tell(&answer, named, self.json, self.verbose)
@@ -75,17 +75,15 @@ pub(crate) fn tell(
     json: bool,
     verbose: bool,
 ) -> anyhow::Result<()> {
+    let files = Files::of_store(named);
     let Some(document) = TuneJson::of(answer) else {
-        let why = not_ended(answer.campaign.id, named);
-        print_remains(answer, why.clone(), named, json)?;
-        note_no_answer(answer.campaign.id, &why);
-        return Ok(());
+        return print_remains(answer, not_ended(answer.campaign.id, files), files, json);
     };
     // The answer first: what went wrong after it does not take it away.
     if json {
-        output::print_json(&document.json())?;
+        output::print_json(&document.json(files))?;
     } else {
-        output::print(&text::result(&document, output::width(), verbose))?;
+        output::print(&text::result(&document, files, output::width(), verbose))?;
     }
     if !answer.left_undone.is_empty() {
         let undone: Vec<String> = answer.left_undone.iter().map(ToString::to_string).collect();
@@ -95,7 +93,7 @@ pub(crate) fn tell(
     let why = format!(
         "{}: the answer rests on the measurements so far; continue with: {}",
         unmeasured(reason),
-        Files::of_store(named).resume(answer.campaign.id)
+        files.resume(answer.campaign.id)
     );
     match reason {
         Unmeasured::Interrupted => Err(Interrupted(why).into()),
@@ -105,24 +103,23 @@ pub(crate) fn tell(
 
 /// The JSON document of an answer.
 pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> Value {
+    let files = Files::of_store(named);
     match TuneJson::of(answer) {
-        Some(document) => document.json(),
-        None => UnfinishedTuneJson::of(answer, not_ended(answer.campaign.id, named))
-            .map_or(Value::Null, |remains| remains.json()),
+        Some(document) => document.json(files),
+        None => UnfinishedTuneJson::of(answer, not_ended(answer.campaign.id, files)).json(files),
     }
 }
 
 fn print_remains(
     answer: &TuneAnswer,
     error: String,
-    named: Option<&Path>,
+    files: Files<'_>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let Some(remains) = UnfinishedTuneJson::of(answer, error) else { return Ok(()) };
-    if json {
-        output::print_json(&remains.json())
-    } else {
-        output::print(&text::remains(&remains, Files { plan: None, store: named }, output::width()))
+    let remains = UnfinishedTuneJson::of(answer, error);
+    match json {
+        true => output::print_json(&remains.json(files)),
+        false => output::print(&text::remains(&remains, files, output::width())),
     }
 }
 

@@ -170,3 +170,23 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
     }
     found
 }
+
+/// Requires that a page says what the terminal says above its first empty line: each line of it, in
+/// order.
+pub(crate) fn agree(terminal: &str, page: &str) {
+    let body = page.split_once("<body>").unwrap().1.split("<script").next().unwrap();
+    let mut words = String::new();
+    for (index, part) in body.split('<').enumerate() {
+        words.push_str(if index == 0 { part } else { part.split_once('>').unwrap().1 });
+        words.push(' ');
+    }
+    let mut said = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (escape, letter) in [("&#39;", "'"), ("&#43;", "+"), ("&#38;", "&")] {
+        said = said.replace(escape, letter);
+    }
+    let mut rest = said.as_str();
+    for line in terminal.lines().take_while(|line| !line.is_empty()) {
+        let after = rest.split_once(line);
+        rest = after.unwrap_or_else(|| panic!("{line:?} is not on the page: {terminal}\n{said}")).1;
+    }
+}

@@ -51,9 +51,9 @@ pub struct ThreadsOutcome {
     pub others: Option<f64>,
     /// The notes.
     pub notes: Vec<ThreadsNote>,
-    /// The search has ended, and no fresh windows compared its number, though there are others.
+    /// No fresh windows compared the number, though they should have, or still will.
     pub uncompared: bool,
-    /// The search was stopped before its end, and can be resumed.
+    /// The search has not come to its end, and can be resumed.
     pub interrupted: bool,
 }
 
@@ -193,16 +193,20 @@ impl ThreadsOutcome {
     }
 
     /// The answer: what fresh windows decide, or why they decide nothing. If none are made, it is
-    /// the estimate of the probes.
+    /// the estimate of the probes, with what a later comparison `compared`.
     pub fn answer<'a>(
         &self,
         found: &FoundNumber,
         confirmation: Option<&'a Confirmation>,
+        compared: Option<ComparedNumbers>,
     ) -> NumberAnswer<'a> {
         match confirmation {
             Some(shown) => NumberAnswer::Decided(shown.verdict()),
             None if self.uncompared => NumberAnswer::NothingCompared(self.nothing_compared(found)),
-            None => NumberAnswer::Estimated(self.estimate(found, None)),
+            None if self.question.request.confirm => {
+                NumberAnswer::Estimated(self.estimate(found, compared))
+            }
+            None => NumberAnswer::Unconfirmed(self.estimate(found, compared)),
         }
     }
 

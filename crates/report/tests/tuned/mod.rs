@@ -91,6 +91,6 @@ impl Tuned {
             parts: std::slice::from_ref(&self.part),
             next: Some(tune_next(Path::new("tuned.toml"), Some("encoder {n}"))),
         };
-        tune_page(&self.campaign.info, &search, Files::default()).unwrap()
+        tune_page(&self.campaign.info, None, &search, Files::default()).unwrap()
     }
 }

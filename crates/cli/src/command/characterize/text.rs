@@ -42,7 +42,7 @@ pub(super) fn text(characterization: &Characterization, width: usize) -> String 
 pub(super) fn so_far(so_far: &SoFar<'_>) -> String {
     let mut text = String::from("No answer yet: the slowdowns follow from all runs.\n");
     if let Some(unfinished) = &so_far.unfinished {
-        let _ = writeln!(text, "{}", unfinished.text);
+        let _ = writeln!(text, "{}", one_line(&unfinished.text));
     }
     let _ = writeln!(text, "{}", one_line(so_far.machine));
     if !so_far.runs.is_empty() {

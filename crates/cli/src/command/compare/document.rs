@@ -1,18 +1,15 @@
 //! A comparison as a JSON document.
 
-use pinwise_campaign::{CampaignInfo, Record};
-use pinwise_placement::{Comparison, ComparisonRow};
-use pinwise_present::{comparison_verdict, left_out, tagged};
+use pinwise_campaign::Record;
+use pinwise_jobs::CompareAnswer;
+use pinwise_placement::ComparisonRow;
+use pinwise_present::{Files, comparison_verdict, left_out, tagged, tagged_program_notes};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 
 /// The comparison as one JSON document; the fields are a contract.
-pub(super) fn document(
-    info: &CampaignInfo,
-    comparison: &Comparison,
-    notes: &[Value],
-    records: &[Record],
-) -> Value {
+pub(super) fn document(answer: &CompareAnswer, records: &[Record], files: Files<'_>) -> Value {
+    let CompareAnswer { campaign: info, comparison, notes, .. } = answer;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &comparison.unit;
     let row = |row: &ComparisonRow| {
@@ -53,6 +50,7 @@ pub(super) fn document(
     };
     json!({
         "campaign": info.id,
+        "unfinished": answer.unfinished(files),
         "machine": info.new.machine.name,
         "simulated": info.new.simulated,
         "workload": info.new.workload.name,
@@ -70,7 +68,7 @@ pub(super) fn document(
         "left_out": comparison.left_out.iter().map(|way| {
             json!({"name": way.name, "reason": tagged(&way.reason, left_out(&way.reason))})
         }).collect::<Vec<_>>(),
-        "notes": notes,
+        "notes": tagged_program_notes(notes),
         "measurements": records.len(),
         "seconds": records.last().map_or(0.0, |record| record.elapsed.as_secs_f64()),
         "seed": info.new.seed,

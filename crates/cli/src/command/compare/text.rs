@@ -2,42 +2,23 @@
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignId, CampaignInfo};
-use pinwise_jobs::CompareQuestion;
-use pinwise_measure::ProgramNote;
-use pinwise_placement::{Comparison, ComparisonRow, ComparisonStrategy, JudgedClaim, WayStanding};
+use pinwise_campaign::CampaignId;
+use pinwise_jobs::CompareAnswer;
+use pinwise_placement::{Comparison, ComparisonRow, JudgedClaim, WayStanding};
 use pinwise_present::LabelledLines;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
-    sentence, simulated, standing, unfinished,
+    sentence, simulated, standing,
 };
 use std::collections::BTreeSet;
 
-/// How far a comparison is, for one that has not ended.
-fn far(info: &CampaignInfo, compared: &CompareQuestion) -> String {
-    format!(
-        "{} of at most {} measurements of the comparison are made",
-        figures::count(info.records),
-        figures::count(ComparisonStrategy::measurements(&compared.ways))
-    )
-}
-
-pub(super) fn text(
-    info: &CampaignInfo,
-    compared: &CompareQuestion,
-    comparison: &Comparison,
-    notes: &[ProgramNote],
-    files: Files<'_>,
-    width: usize,
-) -> String {
+pub(super) fn text(answer: &CompareAnswer, files: Files<'_>, width: usize) -> String {
+    let CompareAnswer { campaign: info, compared, comparison, notes } = answer;
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &comparison_verdict(comparison));
-    let caveats = [
-        unfinished(info, &far(info, compared), files),
-        simulated(info),
-        caveat(comparison, info.new.simulated, notes),
-    ];
+    sheet.unfinished(answer.unfinished(files).as_ref());
+    let caveats = [simulated(info), caveat(comparison, info.new.simulated, notes)];
     let met = notes.iter().map(|met| sentence(&note(met)));
     for caveat in caveats.into_iter().flatten().chain(met) {
         sheet.paragraph("", 0, &caveat);

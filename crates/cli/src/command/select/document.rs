@@ -3,7 +3,9 @@
 use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::SelectAnswer;
 use pinwise_placement::{DrawnSelection, Estimate, PlacedSelection, SelectionOutcome};
-use pinwise_present::{SelectionVerdict, selection_name, selection_verdict, tagged_bound_notes};
+use pinwise_present::{
+    Files, SelectionVerdict, selection_name, selection_verdict, tagged_bound_notes,
+};
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 
@@ -50,7 +52,8 @@ impl<'a> ShownSelection<'a> {
     }
 
     /// The selection as one JSON document; the fields are a contract.
-    pub(super) fn document(&self, outcome: &SelectionOutcome) -> Value {
+    pub(super) fn document(&self, files: Files<'_>) -> Value {
+        let outcome = &self.answer.outcome;
         let finite = |value: f64| value.is_finite().then_some(value);
         let placed = |best: &PlacedSelection| {
             let (names, assignment) = self.placed(best);
@@ -90,6 +93,7 @@ impl<'a> ShownSelection<'a> {
         json!({
             "campaign": self.info.id,
             "verdict": self.verdict(outcome),
+            "unfinished": self.answer.unfinished(files),
             "machine": self.info.new.machine.name,
             "simulated": self.info.new.simulated,
             "workload": self.info.new.workload.name,

@@ -33,16 +33,14 @@ impl ShownSelection<'_> {
         programs.iter().map(named).collect::<Vec<_>>().join("; ")
     }
 
-    pub(super) fn text(
-        &self,
-        outcome: &SelectionOutcome,
-        files: Files<'_>,
-        width: usize,
-    ) -> String {
+    pub(super) fn text(&self, files: Files<'_>, width: usize) -> String {
+        let outcome = &self.answer.outcome;
         let machine = &self.info.new.machine;
         let unit = &self.info.new.unit;
         let mut sheet = LabelledLines { text: String::new(), width };
+        let unfinished = self.answer.unfinished(files);
         sheet.paragraph("", 0, &self.verdict(outcome).text);
+        sheet.unfinished(unfinished.as_ref());
         if let Some(best) = &outcome.best {
             sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));
         }

@@ -12,7 +12,7 @@ use pinwise_campaign::CampaignId;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest, ThreadsRequest};
 use pinwise_measure::SchedulingProfile;
 use pinwise_present::figures;
-use pinwise_present::{Files, calibration_verdict, one_line};
+use pinwise_present::{Files, LabelledLines, Unfinished, calibration_verdict, one_line};
 use pinwise_threads::{Example, ProfilesByNumber, Thresholds};
 use serde::Serialize;
 use serde_json::Value;
@@ -70,6 +70,7 @@ pub(crate) struct Calibrate {
 #[derive(Serialize)]
 struct CalibrationJson<'a> {
     campaign: CampaignId,
+    unfinished: Option<Unfinished>,
     machine: &'a str,
     contexts: u32,
     step: u32,
@@ -104,7 +105,7 @@ impl NumberRow {
 }
 
 impl<'a> CalibrationJson<'a> {
-    fn new(answer: &'a CalibrationAnswer) -> Self {
+    fn new(answer: &'a CalibrationAnswer, files: Files<'_>) -> Self {
         let row = |(shows, program, curve): &'a (Example, String, ProfilesByNumber)| ExampleRow {
             shows: *shows,
             program,
@@ -112,6 +113,7 @@ impl<'a> CalibrationJson<'a> {
         };
         Self {
             campaign: answer.campaign.id,
+            unfinished: answer.unfinished(files),
             machine: match &answer.request.examples {
                 CalibrationExamples::Commands(_) => "host",
                 CalibrationExamples::Modelled { name, .. } => name,
@@ -139,8 +141,10 @@ impl<'a> CalibrationJson<'a> {
         ))
     }
 
-    /// That there are no thresholds yet, and what was probed so far.
+    /// That there are no thresholds yet, how far it is, and what was probed so far.
     fn probed(&self) -> String {
+        let mut sheet = LabelledLines { text: String::new(), width: output::width() };
+        sheet.unfinished(self.unfinished.as_ref());
         let of = |example: &ExampleRow<'_>| {
             let row = |row: &NumberRow| {
                 vec![
@@ -156,14 +160,15 @@ impl<'a> CalibrationJson<'a> {
             let program = one_line(example.program);
             format!("\n{} ({program})\n{}\n", example.shows, table.trim_fmt())
         };
-        let examples = self.examples.iter().filter(|example| !example.probes.is_empty());
-        format!("{}\n{}", self.verdict(), examples.map(of).collect::<String>())
+        let probed = self.examples.iter().filter(|example| !example.probes.is_empty());
+        sheet.text.extend(probed.map(of));
+        format!("{}\n{}", self.verdict(), sheet.text)
     }
 }
 
 /// The JSON document of an answer.
-pub(crate) fn json(answer: &CalibrationAnswer) -> serde_json::Result<Value> {
-    serde_json::to_value(CalibrationJson::new(answer))
+pub(crate) fn json(answer: &CalibrationAnswer, named: Option<&Path>) -> serde_json::Result<Value> {
+    serde_json::to_value(CalibrationJson::new(answer, Files::of_store(named)))
 }
 
 /// Prints the thresholds, or what was probed where there are none yet. `named` is the store, where
@@ -173,7 +178,7 @@ pub(crate) fn tell(
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let document = CalibrationJson::new(answer);
+    let document = CalibrationJson::new(answer, Files::of_store(named));
     let id = answer.campaign.id.0;
     match &document.thresholds {
         _ if json => output::print_json(&document)?,
@@ -181,10 +186,7 @@ pub(crate) fn tell(
         None => output::print(&document.probed())?,
     }
     if document.thresholds.is_none() {
-        output::aside(&format!(
-            "note: campaign {id} has no thresholds yet; continue with: {}",
-            Files::of_store(named).resume(answer.campaign.id)
-        ));
+        output::aside(&format!("note: campaign {id} has no thresholds yet"));
     }
     Ok(())
 }

@@ -2,12 +2,14 @@
 //! fields.
 
 use pinwise_campaign::CampaignId;
-use pinwise_jobs::{ComparedNumbers, Confirmation, ShownProbe, ThreadsOutcome, WatchSummary};
+use pinwise_jobs::{
+    ComparedNumbers, Confirmation, ShownProbe, ThreadsAnswer, ThreadsOutcome, WatchSummary,
+};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{ThreadActivity, Unavailable};
 use pinwise_placement::{Gain, LastComparisonVerdict, Way};
-use pinwise_present::{set_aside_text, tagged, tagged_threads_notes, texts};
+use pinwise_present::{Files, Unfinished, set_aside_text, tagged, tagged_threads_notes, texts};
 use pinwise_programs::HalfDifference;
 use pinwise_threads::{
     FoundNumber, NumberAdvice, PhaseChange, PublishedQuestion, SearchMethod, ThreadRange,
@@ -22,6 +24,8 @@ use std::time::Duration;
 pub(crate) struct ThreadsJson {
     /// Where the probes are stored.
     pub(super) campaign: Option<CampaignId>,
+    /// How far the campaign is, if it has not ended.
+    pub(super) unfinished: Option<Unfinished>,
     /// What was probed.
     pub(crate) program: String,
     /// On what: `host`, or a model.
@@ -39,9 +43,9 @@ pub(crate) struct ThreadsJson {
     /// The answer, in a sentence or two.
     #[serde(skip)]
     pub(crate) answer: String,
-    /// What the probes show, in a sentence.
+    /// What the probes show, in a sentence that begins small.
     #[serde(skip)]
-    pub(crate) estimate_text: String,
+    pub(crate) unconfirmed: String,
     /// What the probes show; of the published search, and of a sweep of one round, nothing is
     /// known.
     pub(super) estimate: Option<NumberAdvice>,
@@ -122,7 +126,7 @@ pub(super) struct SpanRow {
 
 /// One probe.
 #[derive(Serialize)]
-pub(super) struct ProbeRow {
+pub(crate) struct ProbeRow {
     pub(super) parameter: u32,
     pub(super) threads: u32,
     pub(super) lock: f64,
@@ -238,12 +242,12 @@ impl MonitorRow {
 /// The document of a search without an answer: it failed, or was interrupted.
 #[derive(Serialize)]
 pub(crate) struct UnfinishedThreadsJson {
-    pub(super) campaign: Option<CampaignId>,
+    pub(super) campaign: CampaignId,
+    unfinished: Option<Unfinished>,
     pub(super) program: String,
     pub(super) machine: String,
     pub(super) contexts: u32,
     pub(super) method: &'static str,
-    /// At least one.
     pub(super) probes: Vec<ProbeRow>,
     pub(super) unit: Option<Unit>,
     /// Why there is no answer.
@@ -252,14 +256,12 @@ pub(crate) struct UnfinishedThreadsJson {
 
 impl UnfinishedThreadsJson {
     /// Of a search that ended because of `error`.
-    pub(super) fn new(
-        outcome: &ThreadsOutcome,
-        campaign: Option<CampaignId>,
-        error: String,
-    ) -> Self {
+    pub(super) fn new(answer: &ThreadsAnswer, error: String, files: Files<'_>) -> Self {
+        let outcome = &answer.outcome;
         let request = &outcome.question.request;
         Self {
-            campaign,
+            campaign: answer.campaign.id,
+            unfinished: answer.unfinished(files),
             program: request.name(),
             machine: request.machine().into(),
             contexts: outcome.question.contexts,
@@ -272,7 +274,7 @@ impl UnfinishedThreadsJson {
 }
 
 /// The rows of a search's probes.
-pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
+pub(crate) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
     let row = |ShownProbe { probe, roles, seen }: &ShownProbe| ProbeRow {
         parameter: probe.parameter,
         threads: probe.threads,
@@ -319,7 +321,7 @@ impl ThreadsJson {
             SearchMethod::Reinforcer(PublishedQuestion { thresholds, .. }) => Some(*thresholds),
             SearchMethod::Survey(_) | SearchMethod::Sweep(_) => None,
         };
-        let answer = outcome.answer(found, confirmation).text();
+        let answer = outcome.answer(found, confirmation, None).text();
         let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);
         let verdict = match confirmation {
             Some(shown) => Some(VerdictRow::of(shown)),
@@ -330,6 +332,7 @@ impl ThreadsJson {
         };
         Self {
             campaign,
+            unfinished: None,
             program: request.name(),
             simulated: request.machine() != "host",
             machine: request.machine().into(),
@@ -339,7 +342,7 @@ impl ThreadsJson {
             answer,
             parameter,
             threads: threads.unwrap_or(found.threads),
-            estimate_text: String::new(),
+            unconfirmed: String::new(),
             estimate: None,
             stopped_because: Vec::new(),
             search_seconds: outcome.time.as_secs_f64(),
@@ -368,7 +371,7 @@ impl ThreadsJson {
     ) -> Self {
         let stopped = outcome.stopped(found, compared.is_some()).text();
         Self {
-            estimate_text: outcome.estimate(found, compared).text(),
+            unconfirmed: outcome.estimate(found, compared).unconfirmed(),
             estimate: ThreadsOutcome::advice(found, compared),
             stopped_because: vec![tagged(&found.stopped, stopped)],
             ..self

@@ -1,21 +1,20 @@
 //! The answer of `pinwise threads` as text.
 
-use super::document::{ProbeRow, ThreadsJson, UnfinishedThreadsJson};
+use super::document::{ProbeRow, ThreadsJson, rows};
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
+use pinwise_jobs::{ThreadsAnswer, ThreadsOutcome};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{LabelledLines, fewer_threads, one_line, texts_shown};
+use pinwise_present::{Files, LabelledLines, fewer_threads, no_number, one_line, texts_shown};
 use std::time::Duration;
-
-/// What an estimate rests on: its intervals hold only if the probes were like later windows.
-pub(crate) const UNCONFIRMED: &str = "by the probes, not confirmed";
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
 /// With `verbose` also the estimate of the probes, and how the threads were watched.
 pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
+    sheet.unfinished(document.unfinished.as_ref());
     for note in texts_shown(&document.notes, verbose) {
         sheet.paragraph("", 0, &note);
     }
@@ -23,7 +22,7 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
     if verbose && document.verdict.is_some() {
-        facts.push(("estimate", format!("{UNCONFIRMED}: {}", document.estimate_text)));
+        facts.push(("estimate", document.unconfirmed.clone()));
     }
     facts.push(("ended", document.why()));
     let answer = document.estimate.as_ref().map(|found| (found.threads, found.between.0));
@@ -115,10 +114,24 @@ pub(crate) fn probed(document: &ThreadsJson, width: usize) -> String {
     output::fitted(table, width, &[])
 }
 
+/// Of a search that has no answer: why, how far it is, and its probes.
+pub(super) fn remains(answer: &ThreadsAnswer, files: Files<'_>, width: usize) -> String {
+    let mut sheet = LabelledLines { text: String::new(), width };
+    let why = answer.outcome.found.as_ref().err().and_then(Option::as_ref);
+    sheet.paragraph("", 0, &no_number(&answer.campaign, why));
+    sheet.unfinished(answer.unfinished(files).as_ref());
+    probed_so_far(&mut sheet, &answer.outcome);
+    sheet.text
+}
+
 /// The probes of a search that has no answer.
-pub(super) fn remains(remains: &UnfinishedThreadsJson, width: usize) -> String {
-    let table = probes(&remains.probes, remains.unit.as_ref(), remains.method);
-    format!("{}\n", output::fitted(table, width, &[]))
+pub(crate) fn probed_so_far(sheet: &mut LabelledLines, outcome: &ThreadsOutcome) {
+    if outcome.probes.is_empty() {
+        return;
+    }
+    let method = outcome.question.request.method.name();
+    let table = probes(&rows(&outcome.probes), outcome.unit.as_ref(), method);
+    sheet.text.push_str(&format!("\n{}", output::fitted(table, sheet.width, &[])));
 }
 
 /// The roles that the program waits for.
@@ -252,7 +265,6 @@ pub(super) fn share(fraction: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::threads::document::rows;
     use pinwise_jobs::ShownProbe;
     use pinwise_measure::{Measure, Probe, Progress, SchedulingProfile};
 

@@ -10,22 +10,21 @@ use pinwise_jobs::{
 };
 use pinwise_measure::Unit;
 use pinwise_placement::{Estimate, Unmeasured, Way};
-use pinwise_present::{TuneVerdict, tagged, tagged_tune_notes, unmeasured};
+use pinwise_present::{Files, TuneVerdict, tagged, tagged_tune_notes, unmeasured};
 use serde_json::{Value, json};
 
 /// The document of a search that ended before the last comparison had a result.
 pub(super) struct UnfinishedTuneJson<'a> {
     pub(super) answer: &'a TuneAnswer,
-    /// The search for the number alone.
-    pub(super) surveyed: threads::ThreadsJson,
+    /// The search for the number alone; `None`: it has not ended.
+    pub(super) surveyed: Option<threads::ThreadsJson>,
     /// Why there is no answer.
-    pub(super) error: String,
+    error: String,
 }
 
 impl<'a> UnfinishedTuneJson<'a> {
-    /// `None` if the search for the number has not ended.
-    pub(super) fn of(answer: &'a TuneAnswer, error: String) -> Option<Self> {
-        Some(Self { answer, surveyed: surveyed(answer)?, error })
+    pub(super) fn of(answer: &'a TuneAnswer, error: String) -> Self {
+        Self { answer, surveyed: surveyed(answer), error }
     }
 }
 
@@ -39,18 +38,23 @@ fn surveyed(answer: &TuneAnswer) -> Option<threads::ThreadsJson> {
 
 impl UnfinishedTuneJson<'_> {
     /// The fields of a finished search that are known by then.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self, files: Files<'_>) -> Value {
         let surveyed = json!(self.surveyed);
+        let number = self.answer.threads.as_ref();
         let unit = unit(&self.answer.placements).or(self.answer.policies.unit.as_ref());
         json!({
             "campaign": self.answer.campaign.id,
-            "program": self.surveyed.program,
-            "machine": self.surveyed.machine,
-            "contexts": self.surveyed.contexts,
+            "unfinished": self.answer.unfinished(files),
+            "program": number.map_or_else(
+                || self.answer.campaign.new.workload.name.clone(),
+                |outcome| outcome.question.request.name(),
+            ),
+            "machine": "host",
+            "contexts": number.map(|outcome| outcome.question.contexts),
             "unit": unit.map(|unit| &unit.name),
             "lower_is_better": unit.map(|unit| unit.reciprocal),
             "estimate": surveyed["estimate"],
-            "probes": surveyed["probes"],
+            "probes": number.map_or_else(Vec::new, |outcome| threads::rows(&outcome.probes)),
             "search_seconds": surveyed["search_seconds"],
             "stopped_because": surveyed["stopped_because"],
             "monitor": surveyed["monitor"],
@@ -112,7 +116,7 @@ impl<'a> TuneJson<'a> {
 
     /// One document: the fields of `threads` and of `place` that answer, and what only both
     /// together have.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self, files: Files<'_>) -> Value {
         let unit = &self.comparison.unit;
         let rounds = &self.comparison.rounds;
         let way = |&way: &Way| {
@@ -129,6 +133,7 @@ impl<'a> TuneJson<'a> {
         let surveyed = json!(self.surveyed);
         json!({
             "campaign": self.answer.campaign.id,
+            "unfinished": self.answer.unfinished(files),
             "program": self.surveyed.program,
             "machine": self.surveyed.machine,
             "contexts": self.surveyed.contexts,

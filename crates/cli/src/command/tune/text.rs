@@ -17,9 +17,15 @@ use std::path::Path;
 
 /// The whole answer, `width` columns wide: what to do and what qualifies it, then what that rests
 /// on. With `verbose` also how the threads were watched.
-pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> String {
+pub(super) fn result(
+    document: &TuneJson<'_>,
+    files: Files<'_>,
+    width: usize,
+    verbose: bool,
+) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict.text());
+    sheet.unfinished(document.answer.unfinished(files).as_ref());
     notes(&mut sheet, document.answer, verbose);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
@@ -62,14 +68,19 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
 /// What is known of a search that has no answer.
 pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width: usize) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
-    sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign, files));
+    sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign));
+    sheet.unfinished(remains.answer.unfinished(files).as_ref());
     notes(&mut sheet, remains.answer, false);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
         sheet.text.push_str(&placements(&remains.answer.placements, unit, width));
     }
-    searched(&mut sheet, &remains.surveyed, &remains.answer.policies, false);
+    match (&remains.surveyed, &remains.answer.threads) {
+        (Some(surveyed), _) => searched(&mut sheet, surveyed, &remains.answer.policies, false),
+        (None, Some(outcome)) => threads::probed_so_far(&mut sheet, outcome),
+        (None, None) => (),
+    }
     sheet.text
 }
 
@@ -92,8 +103,7 @@ fn searched(
     }
     sheet.text.push('\n');
     if verbose {
-        let start = format!("The number alone, {}: ", threads::UNCONFIRMED);
-        sheet.paragraph(&start, 0, &surveyed.estimate_text);
+        sheet.paragraph("The number alone, ", 0, &surveyed.unconfirmed);
     } else {
         sheet.paragraph("", 0, "The number alone:");
     }

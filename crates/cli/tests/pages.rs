@@ -1,0 +1,63 @@
+//! The page of a campaign says what the terminal says, in the same order.
+
+mod support;
+
+use std::fs;
+use support::{agree, json, pinwise};
+use tempfile::TempDir;
+
+/// Threads that count, as many as the number. The program ends soon.
+const COUNTS: &str = r#"for i in $(seq $0); do
+    sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done" & done; wait"#;
+
+/// Questions that are answered soon.
+fn questions() -> Vec<Vec<&'static str>> {
+    let simulated = |command: &'static str, workload: &'static str| {
+        let model = ["--machine", "ultrasparc-t2", "--cpus", "0-15", "--cycles", "20000"];
+        [&[command, "--workload", workload][..], &model, &["--starts", "1", "--budget", "60"]]
+            .concat()
+    };
+    let number = |method: &'static str| {
+        let model = [
+            "--machine",
+            "opteron-24",
+            "--workload",
+            "facesim",
+            "--min",
+            "8",
+            "--max",
+            "24",
+            "--step",
+            "8",
+            "--window",
+            "20ms",
+        ];
+        [&["threads", "--method", method][..], &model].concat()
+    };
+    vec![
+        simulated("place", "intadd:1"),
+        [simulated("compare", "intadd:1"), vec!["--draws", "3", "--rounds", "5"]].concat(),
+        number("survey"),
+        [number("sweep"), vec!["--rounds", "1"]].concat(),
+        number("reinforcer"),
+        vec!["tune", "--max", "2", "--budget", "4s", "--", "sh", "-c", COUNTS, "{n}"],
+    ]
+}
+
+#[test]
+fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
+    for question in questions() {
+        let folder = TempDir::new().unwrap();
+        let (store, page) = (folder.path().join("pinwise.db"), folder.path().join("page.html"));
+        let at = ["--store", store.to_str().unwrap()];
+
+        let asked = pinwise([&question[..1], &at, &question[1..]].concat());
+        assert!(asked.status.success(), "{question:?}: {asked:?}");
+        let shown = pinwise(["campaign", "show", "1"].iter().chain(&at));
+        let report = ["report", "1", "--json", "-o", page.to_str().unwrap()];
+        json(&pinwise(report.iter().chain(&at)));
+        let terminal = String::from_utf8(shown.stdout).unwrap();
+        assert!(!terminal.starts_with('\n') && !terminal.is_empty(), "{question:?}");
+        agree(&terminal, &fs::read_to_string(page).unwrap());
+    }
+}
