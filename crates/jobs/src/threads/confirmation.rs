@@ -10,9 +10,10 @@
 //! ends with the budget. Beside other programs it always does: its first rounds may all fall into
 //! one burst of theirs.
 //!
-//! *Limits.* A load whose bursts or pauses are longer than the comparison is not seen. It says nothing about a third number. If the search found the program's own number,
-//! that one is compared with the fastest other one that was probed. If no other one was probed, it
-//! is compared with one that was not.
+//! *Limits.* It does not see bursts or pauses of others that are longer than itself. It says
+//! nothing about a third number. If the search found the program's own number, that one is compared
+//! with the fastest other one that was probed. If no other one was probed, it is compared with one
+//! that was not.
 
 use super::program_opening::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest};

@@ -174,8 +174,8 @@ impl ThreadsOutcome {
         }
     }
 
-    /// How the last comparison judges gains ([`LastComparisonQuestion::ranked_on`]). Beside others a
-    /// load makes many rounds odd, and the speed in the long run has its share of them.
+    /// How the last comparison judges gains ([`LastComparisonQuestion::ranked_on`]). A load of
+    /// others makes many rounds odd, and the speed in the long run has its share of them.
     ///
     /// [`LastComparisonQuestion::ranked_on`]: crate::LastComparisonQuestion::ranked_on
     pub(crate) fn ranked_on(&self, contexts: u32) -> Option<u32> {
