@@ -31,3 +31,16 @@ fn few_numbers_that_are_announced_for_good_are_wrong() -> Result<(), Box<dyn Err
     assert!(gain_held.is + 2 >= gain_held.of && gain_held.of >= 10, "{gain_held:?}");
     Ok(())
 }
+
+/// Fresh windows of 12 s beside bursts of 5 s. Their first rounds all fall into one burst or pause.
+#[test]
+fn a_moment_of_a_bursty_load_decides_nothing() -> Result<(), Box<dyn Error>> {
+    let cells = Cell::all(2)?;
+    let cell = cells.iter().find(|cell| cell.name().starts_with("usl-locks, bursts 5 s, 2"));
+    let cell = cell.ok_or("there is no such cell")?;
+    let truth = Truth::of(cell, 1..=2 * cell.contexts())?;
+    let judged = judge(cell, &truth, &[Duration::from_secs(30)], 4, 52).concat();
+    let Tally { wrong, gain_held, .. } = Tally::of(&judged);
+    assert_eq!((wrong.is, gain_held.is), (0, 4), "{judged:?}");
+    Ok(())
+}

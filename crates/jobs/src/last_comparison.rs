@@ -60,7 +60,8 @@ pub struct LastComparisonQuestion {
     #[serde(default = "one_look")]
     pub looks: usize,
     /// Gains are compared by ranks, and rounds with a starved window do not count. The value is the
-    /// number of contexts. `None` in an earlier version, which compared means and took all rounds.
+    /// number of contexts. `None`: means are compared and all rounds count, as beside other
+    /// programs. An earlier version always did that.
     #[serde(default)]
     pub ranked_on: Option<u32>,
     /// Numbers that could not be placed before.

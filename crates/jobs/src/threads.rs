@@ -515,6 +515,23 @@ mod tests {
     }
 
     #[test]
+    fn beside_others_a_comparison_uses_its_time_and_all_rounds() {
+        let compared = |others: Vec<OtherPrograms>| {
+            let (_folder, mut store) = store();
+            let mut asked = request(ThreadsMethod::Sweep);
+            let ThreadsProgram::Modelled(program) = &mut asked.program else { panic!() };
+            program.description = Some(Box::new(ModelProgram::built_in("facesim").unwrap()));
+            (program.others, asked.budget) = (others, Some(Duration::from_secs(2)));
+            let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
+            let compared = answer.confirmation.unwrap().compared;
+            (compared.ranked_on, compared.precision)
+        };
+        assert_eq!(compared(Vec::new()), (Some(24), Some(0.005)));
+        let bursts = OtherPrograms { threads: 24, burst_s: 5.0, pause_s: 5.0 };
+        assert_eq!(compared(vec![bursts]), (None, None));
+    }
+
+    #[test]
     fn what_is_announced_is_what_fresh_windows_show_and_they_are_resumed() {
         let (_folder, mut store) = store();
         let sweep = request(ThreadsMethod::Sweep);

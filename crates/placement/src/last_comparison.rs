@@ -3,10 +3,13 @@
 //!
 //! The parts before it searched for the best, and so overstate it. Here each [`Way`] is measured
 //! once a round, in random order, in windows that the search did not use. Ways are compared within
-//! rounds, so that a disturbance affects all alike. Ranks decide ([`crate::signed_rank`]), and
-//! means while there are too few rounds for ranks ([`crate::statistics::ratio`]). Each pair of ways
-//! may be compared, and the intervals of all pairs hold together (Bonferroni). A search for the
-//! number alone ends with the same comparison, of two ways.
+//! rounds, so that a disturbance affects all alike. Each pair of ways may be compared, and the
+//! intervals of all pairs hold together (Bonferroni). A search for the number alone ends with the
+//! same comparison, of two ways.
+//!
+//! Ranks decide ([`crate::signed_rank`]). Means decide while there are too few rounds for ranks,
+//! and beside other programs ([`crate::statistics::ratio`]). A load in bursts makes some rounds
+//! odd, and these are part of the speed in the long run.
 //!
 //! A comparison may look at its gains and end before its time ([`ComparedRounds::is_settled`]). It
 //! looks after 5 rounds, and after twice as many each. Only widths and the verdict decide. The end

@@ -7,11 +7,13 @@
 //! random order. These windows choose nothing. Only the ratio within rounds counts. It is the last
 //! comparison of a search for number and placement ([`crate::last_comparison`]), of two ways. It
 //! ends once the gain is known to half of the tolerance or to a quarter of itself. At the latest it
-//! ends with the budget.
+//! ends with the budget. Beside other programs it always does: its first rounds may all fall into
+//! one burst of theirs.
 //!
-//! *Limits.* It says nothing about a third number. If the search found the program's own number,
-//! that one is compared with the fastest other one that was probed. If no other one was probed, it
-//! is compared with one that was not.
+//! *Limits.* It does not see bursts or pauses of others that are longer than itself. It says
+//! nothing about a third number. If the search found the program's own number, that one is compared
+//! with the fastest other one that was probed. If no other one was probed, it is compared with one
+//! that was not.
 
 use super::program_opening::usable_contexts;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
@@ -283,10 +285,11 @@ fn contenders(
         placed: None,
         time,
         windows,
-        // So narrow that fewer threads can be shown to be within the tolerance.
-        precision: Some(question.request.within / 2.0),
+        // So narrow that fewer threads can be shown to be within the tolerance. Beside others the
+        // comparison uses its time: their load may change.
+        precision: outcome.others.is_none().then_some(question.request.within / 2.0),
         looks: ComparedRounds::LOOKS,
-        ranked_on: Some(question.contexts),
+        ranked_on: outcome.ranked_on(question.contexts),
         unplaced: Vec::new(),
     }))
 }

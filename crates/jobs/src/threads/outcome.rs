@@ -174,6 +174,14 @@ impl ThreadsOutcome {
         }
     }
 
+    /// How the last comparison judges gains ([`LastComparisonQuestion::ranked_on`]). A load of
+    /// others makes many rounds odd, and the speed in the long run has its share of them.
+    ///
+    /// [`LastComparisonQuestion::ranked_on`]: crate::LastComparisonQuestion::ranked_on
+    pub(crate) fn ranked_on(&self, contexts: u32) -> Option<u32> {
+        self.others.is_none().then_some(contexts)
+    }
+
     /// How the threads were watched; `None` before the first probe, and on a model.
     pub fn watched(&self) -> Option<WatchSummary<'_>> {
         WatchSummary::of(self.probes.iter().filter_map(|probe| probe.seen.as_ref()))

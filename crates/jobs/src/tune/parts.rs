@@ -202,7 +202,7 @@ fn contenders(
             windows: program.effort().windows,
             precision: None,
             looks: 1,
-            ranked_on: Some(program.contexts()),
+            ranked_on: number.outcome.ranked_on(program.contexts()),
             unplaced,
         };
         Ok(NewCampaign {
