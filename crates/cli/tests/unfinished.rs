@@ -111,7 +111,7 @@ fn a_selection_that_was_stopped_announces_nothing() {
     let request = SelectRequest { question, subject, alone: Vec::new(), cpus, name: None };
     let store = stopped(&folder, request);
     let (text, ..) = shown(&folder, store.to_str().unwrap());
-    assert!(text.starts_with("No result yet: no selection has fresh windows.\n"), "{text}");
+    assert!(text.starts_with("No result yet: no selection has had fresh windows.\n"), "{text}");
 }
 
 /// A search for a number on a model.
