@@ -1,0 +1,215 @@
+//! pinwise: arguments in; tables, JSON and progress out. What the program does is in the libraries;
+//! what the user sees is in [`command`], one file per command.
+
+mod command;
+mod events;
+mod help;
+mod machine;
+mod number_argument;
+mod output;
+mod page_file;
+mod placement_header;
+mod plan;
+mod progress;
+mod reading_arguments;
+mod refusal;
+mod store;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pinwise_linux::{LeftChanged, Restored};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Find how many threads a program should run and where, and how far that is from the best possible
+#[derive(Parser)]
+#[command(
+    name = "pinwise",
+    version,
+    max_term_width = 100,
+    verbatim_doc_comment,
+    infer_subcommands = true,
+    after_help = "Start here:
+  pinwise place                                try it on built-in pipelines
+  pinwise place -- pigz -p 4 -k -c file        place a program of your own
+  pinwise threads -- pigz -p {n} -k -c file    find its best number of threads
+  pinwise tune -- pigz -p {n} -k -c file       find both, and save one plan
+  pinwise doctor                               check what this machine allows
+
+Exit codes: 0 success; 1 failure; 2 bad usage or missing input; 130 interrupted."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Declares the commands: the variants of [`Command`], and that each of them runs. The last two are
+/// made from the definition of all.
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
+        #[derive(Subcommand)]
+        enum Command {
+            $($(#[$attribute])* $name($arguments),)*
+            Completions(command::completions::Completions),
+            Man(command::completions::Man),
+        }
+
+        impl Command {
+            fn run(self) -> anyhow::Result<()> {
+                match self {
+                    $(Self::$name(arguments) => arguments.run(),)*
+                    Self::Completions(arguments) => arguments.run(Arguments::command()),
+                    Self::Man(arguments) => arguments.run(Arguments::command()),
+                }
+            }
+        }
+    };
+}
+
+// In the order of the help.
+commands! {
+    Place(Box<command::place::Place>),
+    Threads(Box<command::threads::Threads>),
+    Tune(Box<command::tune::Tune>),
+    Compare(Box<command::compare::Compare>),
+    Select(command::select::Select),
+    Topo(command::topo::Topo),
+    Latency(command::latency::Latency),
+    Characterize(command::characterize::Characterize),
+    Space(command::space::Space),
+    Bound(command::bound::Bound),
+    Run(command::run::Run),
+    Apply(command::apply::Apply),
+    Export(command::export::Export),
+    #[command(subcommand)]
+    Campaign(command::campaign::Campaign),
+    Report(command::report::Report),
+    Workload(command::workload::Workload),
+    Doctor(command::doctor::Doctor),
+}
+
+/// Does what the command line says. Returns the exit code.
+pub fn main() -> ExitCode {
+    // The guardian is this program started again; it must do nothing else first.
+    if pinwise_jobs::served_as_guardian() {
+        return ExitCode::SUCCESS;
+    }
+    let words = words();
+    let root = Arguments::command();
+    let arguments = match parse(&words) {
+        Ok(arguments) => arguments,
+        Err(error) => match refusal::refusal(&error, &root, &words) {
+            Some(usage) => return output::exit(Err(usage.into())),
+            None => return help::show(&error),
+        },
+    };
+    if let Some(usage) = refusal::no_program(&root, &words) {
+        return output::exit(Err(usage.into()));
+    }
+    if let Some(note) = refusal::misplaced_option(&root, &words) {
+        output::aside(&format!("note: {note}"));
+    }
+    // Shell profiles run these two.
+    if !matches!(arguments.command, Command::Completions(_) | Command::Man(_)) {
+        put_back();
+    }
+    output::exit(arguments.command.run())
+}
+
+/// Puts back what an earlier pinwise changed that was killed together with its guardian. Has the
+/// guardians of this one keep what is needed for that.
+fn put_back() {
+    let Ok(data) = store::data_folder("") else { return };
+    let folder = data.join("guarded");
+    for Restored { what, worked } in pinwise_linux::restore_abandoned(&folder) {
+        let (owner, changed) = match what {
+            LeftChanged::Affinities(pid) => (format!("process {pid}"), "affinities"),
+            LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
+            LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
+        };
+        output::aside(&if worked {
+            format!("note: {owner} has its {changed} back; a killed pinwise had left it changed")
+        } else {
+            format!(
+                "note: the {changed} of {owner} could not be put back after a killed pinwise; the \
+                 next start tries again"
+            )
+        });
+    }
+    pinwise_linux::keep_ledgers(&folder);
+}
+
+fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut command = help::laid_out(Arguments::command(), words);
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// The command line. Asking for help about help is asking for help, which the parser takes for a
+/// command's name.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let is = |index: usize, name: &str| words.get(index).is_some_and(|word| word == name);
+    if is(1, "help") || is(1, "campaign") && is(2, "help") {
+        words.retain(|word| word != "-h" && word != "--help");
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+
+    /// Every command with its name, subcommands of subcommands too.
+    fn commands(parent: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
+        let children = parent.get_subcommands().filter(|child| child.get_name() != "help");
+        children
+            .flat_map(|child| {
+                let path = format!("{path} {}", child.get_name());
+                [vec![(path.clone(), child.clone())], commands(child, &path)].concat()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_command_is_explained_in_the_same_manner() {
+        for (path, command) in commands(&super::Arguments::command(), "pinwise") {
+            let about =
+                command.get_about().unwrap_or_else(|| panic!("{path} says nothing")).to_string();
+            assert!(
+                about.starts_with(char::is_uppercase) && !about.ends_with('.'),
+                "{path}: {about}"
+            );
+            for argument in command.get_arguments() {
+                let id = argument.get_id();
+                let help = argument
+                    .get_help()
+                    .unwrap_or_else(|| panic!("{path} {id} says nothing"))
+                    .to_string();
+                assert!(!help.ends_with('.'), "{path} {id}: {help}");
+                assert!(
+                    id != "json" || help.starts_with("Print one JSON document"),
+                    "{path}: {help}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn examples_fit_a_terminal_of_100_columns() {
+        let root = super::Arguments::command();
+        let every =
+            [vec![("pinwise".to_owned(), root.clone())], commands(&root, "pinwise")].concat();
+        let after = |command: &clap::Command| {
+            command.get_after_help().map(ToString::to_string).unwrap_or_default()
+        };
+        let texts = every.iter().map(|(path, command)| (path, after(command)));
+        for (path, text) in texts {
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{path}: {text}");
+        }
+    }
+}
