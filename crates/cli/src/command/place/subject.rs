@@ -10,7 +10,7 @@ use pinwise_jobs::{
     DEFAULT_WORKLOAD, PlacementRequest, RUNTIME_METRIC, SimulatedProcessor, Subject,
 };
 use pinwise_linux::{Pid, TargetError, process};
-use pinwise_placement::Budget;
+use pinwise_placement::{Budget, PlannedNumber};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -105,6 +105,16 @@ impl SubjectArguments {
         {
             return Err(Usage(format!(
                 "{what} needs a metric: add --metric, as in --metric 'cmd:…'"
+            )));
+        }
+        // A script may have such text of its own.
+        let asks = |word: &String| {
+            word.ends_with(PlannedNumber::PLACE) && !word.contains([' ', '\n', '(', '"', '\''])
+        };
+        if let Some(word) = self.command.iter().find(|word| asks(word)) {
+            return Err(Usage(format!(
+                "{word}: only threads and tune put a number here: write the number, or use pinwise \
+                 tune"
             )));
         }
         let usual = if !self.command.is_empty() {
