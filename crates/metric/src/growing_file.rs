@@ -39,8 +39,8 @@ struct Open {
     /// The longest that the file was when opened or written anew. A longer one is appended to: it
     /// is a log.
     whole: u64,
-    /// The last look saw a new time, but nothing new. Either a status file has the same numbers once
-    /// more, or a line is under way. Linux sets the time of a file before its length.
+    /// The last look saw a new time, but nothing new. Either a status file has the same numbers
+    /// once more, or a line is under way. Linux sets the time of a file before its length.
     doubtful: bool,
 }
 
