@@ -9,6 +9,7 @@ use crate::source::{MetricValue, Source, SourceError, last_line};
 use pinwise_figures::duration;
 use pinwise_linux::keep_nice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, kill_process_group, setpriority_pgrp};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -199,7 +200,9 @@ impl ShellCommand {
                     fds.push(PollFd::new(&stderr, PollFlags::IN));
                 }
                 let slice = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-                poll(&mut fds, Some(&slice)).map_err(|errno| SourceError::on(what(), errno))?;
+                // A signal, such as that of a Ctrl-C, is no failure of the command.
+                retry_on_intr(|| poll(&mut fds, Some(&slice)))
+                    .map_err(|errno| SourceError::on(what(), errno))?;
                 let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
                 (open.0 && ready.next() == Some(true), open.1 && ready.next() == Some(true))
             };
@@ -435,6 +438,19 @@ mod tests {
         // A reading that waited for it would be over the limit and fail.
         let mut source = command("sleep 20 & echo 5", None);
         assert_eq!(source.read(&|| false).unwrap().value, 5.0);
+    }
+
+    #[test]
+    fn a_signal_during_a_reading_does_not_make_it_fail() {
+        let seen = std::sync::Arc::default();
+        let signal = signal_hook::consts::SIGUSR1;
+        signal_hook::flag::register(signal, std::sync::Arc::clone(&seen)).unwrap();
+        // Linux gives a signal to the thread of this number, if none is pending there.
+        let thread = rustix::thread::gettid();
+        let text = format!("sleep 0.1; kill -USR1 {thread}; sleep 0.1; echo 5");
+        let read = command(&text, None).read(&|| false);
+        assert_eq!(read.map(|read| read.value), Ok(5.0));
+        assert!(seen.load(std::sync::atomic::Ordering::Relaxed));
     }
 
     #[test]

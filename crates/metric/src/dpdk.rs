@@ -173,7 +173,7 @@ impl Connection {
                     return Err(SourceError::Cancelled);
                 }
                 Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => {}
-                Err(Errno::AGAIN) => {
+                Err(Errno::AGAIN | Errno::INTR) => {
                     return Err(SourceError::on(
                         &self.path,
                         format_args!("no answer in {}", duration(TIMEOUT)),

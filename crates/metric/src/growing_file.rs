@@ -36,6 +36,12 @@ struct Open {
     /// An unfinished line.
     partial: Vec<u8>,
     modified: (i64, i64),
+    /// The longest that the file was when opened or written anew. A longer one is appended to: it
+    /// is a log.
+    whole: u64,
+    /// The last look saw a new time, but nothing new. Either a status file has the same numbers
+    /// once more, or a line is under way. Linux sets the time of a file before its length.
+    doubtful: bool,
 }
 
 /// Bytes that distinguish a file that grew from one that was overwritten.
@@ -100,38 +106,48 @@ impl Open {
             before,
             partial: Vec::new(),
             modified,
+            whole: offset,
+            doubtful: false,
         })
     }
 
     /// Whether the file no longer has what was read last, or has it written once more.
-    fn rewritten(&self) -> io::Result<bool> {
+    fn rewritten(&mut self) -> io::Result<bool> {
         let metadata = self.file.metadata()?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        let touched = self.modified != modified;
+        let doubtful = std::mem::take(&mut self.doubtful);
         if metadata.len() < self.offset {
             return Ok(true);
         }
-        if !touched {
+        if self.modified == modified && !doubtful {
             return Ok(false);
         }
         let mut now = vec![0; self.before.len()];
         let read = read_at(&self.file, &mut now, self.offset - self.before.len() as u64)?;
-        let same = now[..read] == self.before[..];
-        // Written, no longer than before, and the same to the last byte. It is a status file with
-        // the same numbers once more. A long file is a log that somebody touched.
-        Ok(!same || (metadata.len() == self.offset && (1..=LONGEST_STATUS).contains(&self.offset)))
+        if now[..read] != self.before[..] {
+            return Ok(true);
+        }
+        // Written, no longer than before, and the same to the last byte. The next look decides. A
+        // long file is a log that somebody touched.
+        let again = metadata.len() == self.offset
+            && (1..=LONGEST_STATUS).contains(&self.offset)
+            && self.offset <= self.whole;
+        self.doubtful = again && !doubtful;
+        Ok(again && doubtful)
     }
 
     /// Reads on, [`MOST`] bytes at most. Returns whether that was everything.
     fn take(&mut self, lines: &mut Vec<String>) -> io::Result<bool> {
         let whole = self.rewritten()?;
         if whole {
+            self.whole = self.whole.max(self.offset);
             self.offset = 0;
             self.before.clear();
             self.partial.clear();
         }
         let mut buffer = [0; 16 * 1024];
-        let end = self.offset + MOST as u64;
+        let start = self.offset;
+        let end = start + MOST as u64;
         let mut all = false;
         while !all && self.offset < end {
             let read = read_at(&self.file, &mut buffer, self.offset)?;
@@ -148,6 +164,9 @@ impl Open {
                     self.partial.push(byte);
                 }
             }
+        }
+        if start == 0 {
+            self.whole = self.whole.max(self.offset);
         }
         if whole && all && !self.partial.is_empty() {
             // A file that is written anew each time need not end in a newline.
@@ -341,6 +360,59 @@ mod tests {
             fs::write(&path, text).unwrap();
             assert_eq!(follower.lines().unwrap(), text.lines().collect::<Vec<_>>());
         }
+    }
+
+    /// Gives the file a new time, as a write does before it changes the length.
+    fn touch(path: &Path, seconds: u64) {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        OpenOptions::new().append(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    #[test]
+    fn a_line_under_way_does_not_repeat_those_before_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        append(&path, "done 1\n");
+        let mut follower = FileFollower::new(path.clone());
+        assert!(follower.lines().unwrap().is_empty());
+        for number in 2..9 {
+            // A log that has grown is none that is written anew, however long a line takes.
+            for look in 0..if number == 2 { 1 } else { 3 } {
+                touch(&path, number * 10 + look);
+                assert!(follower.lines().unwrap().is_empty(), "before line {number}");
+            }
+            append(&path, &format!("done {number}\n"));
+            assert_eq!(follower.lines().unwrap(), [format!("done {number}")]);
+        }
+    }
+
+    #[test]
+    fn the_same_status_once_more_is_read_at_the_second_look() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("status");
+        fs::write(&path, "rate 99\n").unwrap();
+        let mut follower = FileFollower::new(path.clone());
+        follower.lines().unwrap();
+        fs::write(&path, "rate 100\n").unwrap();
+        touch(&path, 1);
+        // The end of what is there differs: no doubt.
+        assert_eq!(follower.lines().unwrap(), ["rate 100"]);
+        for time in 2..5 {
+            touch(&path, time);
+            assert!(follower.lines().unwrap().is_empty());
+            assert_eq!(follower.lines().unwrap(), ["rate 100"]);
+            assert!(follower.lines().unwrap().is_empty());
+        }
+        // Seen when half of it was written: still no log.
+        fs::write(&path, "").unwrap();
+        assert!(follower.lines().unwrap().is_empty());
+        for half in ["rate ", "100\n"] {
+            append(&path, half);
+            assert_eq!(follower.lines().unwrap().is_empty(), half == "rate ");
+        }
+        touch(&path, 5);
+        assert!(follower.lines().unwrap().is_empty());
+        assert_eq!(follower.lines().unwrap(), ["rate 100"]);
     }
 
     #[test]

@@ -237,6 +237,6 @@ mod tests {
     #[test]
     fn a_broken_pattern_gives_its_reason_on_one_line() {
         let error = Pattern::new(r"Tx-pps: (\d+").unwrap_err().to_string();
-        assert!(error.contains("unclosed group") && !error.contains('\n'), "{error}");
+        assert!(error.contains("without closing") && !error.contains('\n'), "{error}");
     }
 }

@@ -72,7 +72,10 @@ pub fn note(note: &ProgramNote) -> String {
         ),
         ProgramNote::MetricSlow { seconds } => {
             let takes = time(*seconds);
-            format!("a reading of the metric takes {takes} or more: use a faster one")
+            format!(
+                "a reading of the metric takes {takes} or more: use a faster one, such as file: or \
+                 prom:"
+            )
         }
         ProgramNote::MetricStill => {
             "it did not change while it was watched: put the program under load".to_owned()
