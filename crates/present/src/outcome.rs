@@ -258,7 +258,7 @@ pub fn bound_text(bound: &Bound, scale: &Scale) -> String {
     match (bound.upb, bound.upb_high) {
         (_, Some(high)) if bound.method == BoundMethod::Exact => {
             format!(
-                "no assignment is better than {} with {confidence} confidence",
+                "no assignment has a better mean than {} with {confidence} confidence",
                 scale.show(high)
             )
         }

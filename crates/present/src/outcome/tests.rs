@@ -420,8 +420,8 @@ Core 1: free (2,3)
   unpinned  1.38 M packets/s (95 % interval 1.29 to 1.46 M packets/s, n = 12)
   gain      +25.0 % (95 % interval +20.0 % to +30.0 %)
   ties      0:rx 2:tx, 1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)
-  bound     no assignment is better than 1.75 M packets/s with 95 % confidence: the gap is at most
-            2.0 %
+  bound     no assignment has a better mean than 1.75 M packets/s with 95 % confidence: the gap is
+            at most 2.0 %
             certified: within 2.5 % of the best possible, 95 % confidence
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
@@ -452,8 +452,9 @@ Core 1: free (2,3)
   gain      +25.0 % (95 % interval +20.0 % to +30.0 %)
   ties      0:rx 2:tx, 1.72 M packets/s (95 % interval
             1.70 to 1.74 M packets/s, n = 12)
-  bound     no assignment is better than 1.75 M packets/s
-            with 95 % confidence: the gap is at most 2.0 %
+  bound     no assignment has a better mean than
+            1.75 M packets/s with 95 % confidence: the gap
+            is at most 2.0 %
             certified: within 2.5 % of the best possible,
             95 % confidence
             every assignment was measured: the bound rests
@@ -478,7 +479,8 @@ Core 1: free (2,3)
   best      2.00 s (95 % interval 1.98 to 2.02 s, n = 12)
   unpinned  2.50 s (95 % interval 2.35 to 2.67 s, n = 12)
   gain      -2.0 % (95 % interval -3.0 % to -1.0 %)
-  bound     no assignment is better than 1.96 s with 95 % confidence: the gap is at most 2.0 %
+  bound     no assignment has a better mean than 1.96 s with 95 % confidence: the gap is at most
+            2.0 %
             certified: within 2.5 % of the best possible, 95 % confidence
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
