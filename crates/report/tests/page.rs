@@ -65,6 +65,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
         "Gap at most",
         "ipfwd0-R",
         "Seed 42",
+        "through the campaign, became ",
         "12 ",
     ] {
         assert!(text.contains(said), "{said}: {text}");
