@@ -143,6 +143,11 @@ pub fn change(fraction: f64) -> String {
     format!("{:+.1} %", fraction * 100.0)
 }
 
+/// A change of a performance in words: `14.0 % better`, `0.31 % worse`.
+pub fn better_or_worse(fraction: f64) -> String {
+    format!("{} {}", percent(fraction.abs()), if fraction > 0.0 { "better" } else { "worse" })
+}
+
 /// Events per second: `7.3 /s`, `1.20 k /s`.
 pub fn event_rate(rate: f64) -> String {
     if rate < 10.0 {
@@ -336,6 +341,7 @@ mod tests {
         assert_eq!(percent(0.0003), "0.03 %");
         assert_eq!(percent(0.95), "95 %");
         assert_eq!(percent(0.975), "97.5 %");
+        assert_eq!([0.975, -0.024].map(better_or_worse), ["97.5 % better", "2.4 % worse"]);
         assert_eq!(change(0.1434), "+14.3 %");
         assert_eq!(change(-0.003), "-0.3 %");
         assert_eq!(count(5000), "5,000");

@@ -85,7 +85,7 @@ pub struct Outcome {
     pub so_far: Option<PlacedAssignment>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
-    /// The program before anything was pinned for the first time; `None` if that was not
+    /// The program before pinwise pinned anything for the first time; `None` if that was not
     /// measured.
     #[serde(default)]
     pub as_found: Option<Estimate>,

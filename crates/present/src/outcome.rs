@@ -109,7 +109,7 @@ fn evidence(
         None => sheet.line("unpinned", "not measured"),
     }
     if let Some(found) = outcome.as_found.as_ref().filter(|_| !info.new.simulated) {
-        sheet.line("as found", &format!("{}, before anything was pinned", found.show(&scale)));
+        sheet.line("as found", &format!("{}, before pinwise pinned anything", found.show(&scale)));
     }
     if let Some((gain, interval)) = placement_gain(outcome) {
         let confidence = figures::percent(outcome.bound.confidence);
@@ -258,7 +258,7 @@ pub fn bound_text(bound: &Bound, scale: &Scale) -> String {
     match (bound.upb, bound.upb_high) {
         (_, Some(high)) if bound.method == BoundMethod::Exact => {
             format!(
-                "no assignment is better than {} with {confidence} confidence",
+                "no assignment has a better mean than {} with {confidence} confidence",
                 scale.show(high)
             )
         }

@@ -70,35 +70,32 @@ pub fn tagged_notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<Value> {
 pub(crate) fn qualification(about: &OutcomeNote) -> String {
     match about {
         OutcomeNote::AsFound { apart, windows, after, drifted, gain } => {
-            let [windows, after] = [windows, after].map(|n| figures::count(*n as u64));
             let Some(apart) = apart else {
+                let [windows, after] = [windows, after].map(|n| figures::count(*n as u64));
                 return format!(
                     "As found it made progress; unpinned later none ({windows} and {after} \
                      windows). Check that it runs."
                 );
             };
             let ending = match gain {
-                _ if *drifted => ", or something else changed".to_owned(),
+                _ if *drifted => ". The machine or the load changed too: repeat.".to_owned(),
                 Some(Gain { low, high, .. }) => {
                     let low = figures::change(*low);
-                    if high.is_finite() {
-                        format!("; gain over it {low} to {}", figures::change(*high))
+                    let gain = if high.is_finite() {
+                        format!("{low} to {}", figures::change(*high))
                     } else {
-                        format!("; gain over it at least {low}")
-                    }
+                        format!("at least {low}")
+                    };
+                    format!("; gain over it {gain}. Repeat to check.")
                 }
-                None => format!(" ({windows} and {after} windows)"),
+                None => ". The OS may have placed it otherwise: repeat.".to_owned(),
             };
-            format!(
-                "As found it was {} {} than unpinned later{ending}. Repeat when warm.",
-                figures::percent(apart.abs()),
-                if *apart > 0.0 { "better" } else { "worse" },
-            )
+            let apart = figures::better_or_worse(*apart);
+            format!("As found it was {apart} than unpinned later{ending}")
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
-            "the machine or the load changed: {} for a reference (n = {n}); repeat if you need the \
-             bound",
-            figures::change(*change)
+            "the machine or the load changed: a reference became {} (n = {n}); repeat for a bound",
+            figures::better_or_worse(*change)
         )),
         OutcomeNote::Met(met) => sentence(&note(met)),
     }

@@ -48,10 +48,10 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     table.row(["Last third".to_owned(), scale.show(mean(final_)), final_.len().to_string()]);
     let says = match &outcome.drift {
         Some(drift) => format!(
-            "One assignment, measured {} times through the campaign, changed by {} from the first \
-             to the last third. {}.",
+            "One assignment, measured {} times through the campaign, became {} from the first to \
+             the last third. {}.",
             drift.n,
-            figures::change(drift.change),
+            figures::better_or_worse(drift.change),
             if drift.significant {
                 "Noise does not explain that, so measurements far apart in time are less comparable"
             } else {

@@ -10,6 +10,9 @@ use pinwise_present::figures::{self, Scale};
 const STEPS: usize = 300;
 const TOP: usize = 100;
 
+/// The shares whose quantiles the table has.
+const QUANTILES: [f64; 8] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0];
+
 /// The figure.
 pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) -> Figure {
     const TITLE: &str = "How assignments perform: the distribution";
@@ -35,20 +38,20 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     if let Some(best) = &outcome.best {
         chart = chart.mark("best", Ink::Best, scale.value(best.performance.mean), None);
     }
-    if let Some(upb) = outcome.bound.upb {
-        chart = chart.mark(
-            "bound",
-            Ink::Bound,
-            scale.value(upb),
-            outcome.bound.upb_high.map(|high| scale.value(high)),
-        );
+    let (upb, upb_high) = (outcome.bound.upb, outcome.bound.upb_high);
+    if let Some(upb) = upb {
+        let high = upb_high.map(|high| scale.value(high));
+        chart = chart.mark("bound", Ink::Bound, scale.value(upb), high);
     }
     let mut table = Table::new(["Share of assignments at or below", "Performance"]);
-    for share in [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0] {
-        table.row([
-            figures::percent(share),
-            scale.show(if share == 0.0 { worst } else { quantile(share) }),
-        ]);
+    // Few values are listed: their quantiles would repeat them.
+    let rows: Vec<(f64, f64)> = if n <= QUANTILES.len() {
+        values.iter().zip(1..).map(|(&value, rank)| (f64::from(rank) / n as f64, value)).collect()
+    } else {
+        QUANTILES.map(|share| (share, quantile(share))).into()
+    };
+    for (share, value) in rows {
+        table.row([figures::percent(share), scale.show(value)]);
     }
     let mut says = format!(
         "{} different assignments, {}, range over {}. Half of them lie at or below {}.",
@@ -68,13 +71,19 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
             figures::percent(below as f64 / n as f64)
         );
     }
+    if upb.is_some() && upb_high.is_some() {
+        let from = match outcome.bound.method {
+            BoundMethod::Exact => "mean of the best",
+            _ => "estimate of the best possible",
+        };
+        says += &format!(" The band reaches from the {from} to the bound at its confidence.");
+    }
     Figure {
         title: TITLE,
         says,
         reading: "The line is of single windows. \"Best\" and \"unpinned\" are means of fresh \
             windows. The line rises where many assignments perform alike. A long flat stretch at \
-            the right means that good assignments are rare. The band reaches from the estimate of \
-            the best possible to the upper end of its interval.",
+            the right means that good assignments are rare.",
         chart: Some(chart),
         table,
     }

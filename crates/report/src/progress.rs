@@ -106,7 +106,8 @@ pub(crate) fn figure(
         && first.n != look.n
     {
         says += &format!(
-            " From {} to {} sampled assignments the bound went from {} to {}.",
+            " From {} to {} sampled assignments the bound went from {} to {}. A bound that comes \
+             down to meet the line means that more measurements would gain little.",
             figures::count(first.n as u64),
             figures::count(look.n as u64),
             scale.show(first.upb),
@@ -123,8 +124,7 @@ pub(crate) fn figure(
         title: TITLE,
         says,
         reading: "The line can only improve, and the noise of single windows flatters it. The \
-            figure announced is that of fresh windows. A bound that comes down to meet the line \
-            means that more measurements would gain little.",
+            figure announced is that of fresh windows.",
         chart: Some(chart),
         table,
     }

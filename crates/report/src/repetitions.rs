@@ -9,7 +9,7 @@ use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
 use pinwise_placement::{Estimate, Outcome, PlacedAssignment};
-use pinwise_present::figures::Scale;
+use pinwise_present::figures::{self, Scale};
 use pinwise_present::placement_gain;
 
 /// Nobody could distinguish more rows than this at 400 px. The table of ties has them all.
@@ -123,7 +123,7 @@ fn says(outcome: &Outcome, scale: &Scale) -> String {
     }
     match outcome.ties.len().saturating_sub(TIES_SHOWN) {
         0 => text,
-        more => format!("{text} {more} more ties are not drawn."),
+        more => format!("{text} Not drawn: {}.", figures::counted(more as u64, "more tie")),
     }
 }
 

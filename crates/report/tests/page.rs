@@ -65,6 +65,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
         "Gap at most",
         "ipfwd0-R",
         "Seed 42",
+        "through the campaign, became ",
         "12 ",
     ] {
         assert!(text.contains(said), "{said}: {text}");
@@ -136,7 +137,29 @@ fn five_thousand_measurements_stay_below_300_kilobytes() {
 fn where_nothing_is_estimated_words_stand_in_for_the_charts() {
     let html = render(&exact());
     assert_eq!(ids(&html), ["chart-repetitions", "chart-ecdf", "chart-progress", "chart-drift"]);
-    assert!(text(&html).contains("Every assignment was measured, so the best is known"));
+    let said = text(&html);
+    assert!(said.contains("Every assignment was measured, so the best is known"));
+    assert!(!said.contains("band") && !said.contains("comes down to meet the line"), "{said}");
+}
+
+#[test]
+fn a_band_is_told_where_one_is_drawn() {
+    let mut campaign = exact();
+    campaign.outcome.bound.upb = campaign.outcome.best.as_ref().map(|best| best.performance.mean);
+    let html = render(&campaign);
+    assert!(text(&html).contains("The band reaches from the mean of the best to the bound"));
+}
+
+#[test]
+fn few_values_are_listed_once_and_one_tie_left_out_is_told_as_one() {
+    let page = text(&render(&campaign(&Plot { samples: 5, ties: 4, ..Plot::default() })));
+    let table = page.split_once("Share of assignments at or below Performance").unwrap().1;
+    let shares = ["20 %", "40 %", "60 %", "80 %", "100 %"];
+    let listed: Vec<&str> = shares.into_iter().filter(|share| table.contains(share)).collect();
+    assert_eq!(listed, shares, "{table}");
+    assert!(!table.contains(" 99 %") && !page.contains("Not drawn"), "{page}");
+    let page = text(&render(&campaign(&Plot { ties: 5, ..Plot::default() })));
+    assert!(page.contains("Not drawn: 1 more tie."), "{page}");
 }
 
 #[test]
