@@ -1,6 +1,7 @@
 //! What a job says while it runs, as values and as text.
 
 use crate::figures;
+use crate::gain::budget_with_margin;
 use crate::note::{note, time};
 use crate::reason::unmeasured_remedy;
 use crate::threads::{is_set, threads_note};
@@ -209,10 +210,10 @@ pub fn notice(notice: &Notice) -> String {
             figures::counted(*rounds as u64, "round")
         ),
         Notice::NoRoomToCompare { needed, each } => format!(
-            "the last comparison takes about {} or more ({} a window): use --budget {:.0}s",
+            "the last comparison takes about {} or more ({} a window): use --budget {}",
             time(round_up(*needed)),
             time(*each),
-            round_up(*needed)
+            budget_with_margin(*needed)
         ),
         Notice::WideIntervals { each } => format!(
             "the budget is short for narrow intervals ({} a window): the answer names a --budget",

@@ -466,7 +466,7 @@ mod tests {
         let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
         assert!(text.starts_with("Undecided: n = 4 is ") && !text.contains("others"), "{text}");
         // An eighth of the interval may do: even sixteen times the rounds may be too few.
-        let more = "To decide it, raise --budget to 16 min or more on a quieter machine: 6 rounds";
+        let more = "To decide it, raise --budget to 16m or more on a quieter machine: 6 rounds";
         assert!(text.contains(more), "{text}");
         let nothing = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let text = told(&nothing, false, None);
@@ -485,7 +485,7 @@ mod tests {
             interrupted: false,
         };
         let text = "Undecided: n = 2 was the only number probed. Set aside: 3 starved by others, 1 \
-            failed. To decide it, raise --budget to 1 min on a quieter machine.";
+            failed. To decide it, raise --budget to 1m on a quieter machine.";
         assert_eq!(alone.text(), text);
         let cut = NothingCompared {
             numbers: 2,
@@ -494,7 +494,7 @@ mod tests {
             ..alone.clone()
         };
         let text = "Undecided: n = 2 was compared with no other number on fresh windows. To \
-            decide it, raise --budget to 1 min.";
+            decide it, raise --budget to 1m.";
         assert_eq!(cut.text(), text);
         let text = NothingCompared { interrupted: true, ..cut }.text();
         assert!(text.ends_with("on fresh windows. To decide it, resume the search."), "{text}");
