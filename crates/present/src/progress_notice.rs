@@ -83,6 +83,9 @@ pub enum Notice {
     WideIntervals {
         /// Seconds of each window.
         each: f64,
+        /// Seconds of the whole search at least, if that is more than the budget.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        takes: Option<f64>,
     },
     /// A comparison makes fewer rounds than were asked for, to keep its budget.
     FewerRounds {
@@ -215,9 +218,14 @@ pub fn notice(notice: &Notice) -> String {
             time(*each),
             budget_with_margin(*needed)
         ),
-        Notice::WideIntervals { each } => format!(
+        Notice::WideIntervals { each, takes: None } => format!(
             "the budget is short for narrow intervals ({} a window): the answer names a --budget",
             time(*each)
+        ),
+        Notice::WideIntervals { each, takes: Some(takes) } => format!(
+            "the budget is short ({} a window): all takes {} or more; the answer names a --budget",
+            time(*each),
+            time(round_up(*takes))
         ),
         Notice::FewerRounds { rounds, asked, draws } => format!(
             "{rounds} of {} and {} of each kind fit the budget: raise --budget for more",

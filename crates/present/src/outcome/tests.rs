@@ -269,7 +269,7 @@ fn advice_on_a_budget_counts_preparing_and_is_not_below_what_a_verdict_takes() {
             ..outcome(unit.clone(), 1.72e6)
         };
         let time = Duration::from_millis(each) * undecided.cost.measurements as u32;
-        let cost = SearchCost { time, ..undecided.cost.clone() };
+        let cost = SearchCost { time, ..undecided.cost };
         let reason =
             verdict(&campaign(unit.clone()), &question, &Outcome { cost, ..undecided }).reason;
         reason.rsplit_once("raise --budget to ").unwrap().1.to_owned()
