@@ -80,6 +80,7 @@ pub(crate) fn prepare_search(
         return Err(JobError::Failed(Failure { reason, kept: None, remedy: Remedy::RaiseBudget }));
     };
     request.question.budget = left;
+    request.question.prepared = spent;
     // The user's cap is in the unit shown; performance is higher-is-better.
     request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
     let new = NewCampaign {

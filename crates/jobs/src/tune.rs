@@ -499,6 +499,8 @@ mod tests {
     use crate::no_plan::NoPlan;
     use crate::threads::ThreadsMethod;
     use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
+    use pinwise_present::Notice;
+    use std::time::Instant;
 
     #[test]
     fn a_conclusion_of_an_earlier_version_has_its_reasons_as_text() {
@@ -679,11 +681,19 @@ mod tests {
         let outcome = ThreadsOutcome::of(question, &[]).unwrap();
         // No probe is known to take any time: three ways, five rounds, a quarter of the budget.
         let window = outcome.window.as_secs_f64();
-        let short = |budget: f64| parts::short(&outcome, Duration::from_secs_f64(budget), 4.0);
+        let short = |budget: f64, before: f64| {
+            let [budget, before] = [budget, before].map(Duration::from_secs_f64);
+            parts::short(&outcome, &parts::TuneClock { budget, before, begin: Instant::now() }, 4.0)
+        };
         let needed = 3.0 * 5.0 * 3.0 * window / 0.25;
-        assert_eq!(short(needed + 0.01), None);
-        let told = pinwise_present::notice(&short(needed - 0.01).unwrap());
-        assert!(told.ends_with("the answer names a --budget"), "{told}");
+        assert_eq!(short(needed + 0.01, 0.0), None);
+        let told = pinwise_present::notice(&short(needed - 0.01, 0.0).unwrap());
+        assert!(told.contains("narrow") && told.ends_with("the answer names a --budget"), "{told}");
+        // The number took the budget, and one round of three ways follows.
+        let Some(Notice::WideIntervals { takes: Some(takes), .. }) = short(1.0, 1.0) else {
+            panic!("no overrun is told")
+        };
+        assert!(takes >= 1.0 + 3.0 * 3.0 * window, "{takes}");
     }
 
     #[test]

@@ -17,7 +17,7 @@
 
 use crate::Estimate;
 use crate::signed_rank;
-use crate::statistics::{estimate, ratio};
+use crate::statistics::{TIMES_FOR_POWER, estimate, ratio};
 use crate::statistics::{no_high, no_low};
 use serde::{Deserialize, Serialize};
 
@@ -191,8 +191,9 @@ impl ComparedRounds {
         gain.is_none_or(|gain| gain.low <= 0.0 && gain.high > within)
     }
 
-    /// How many times the rounds would decide whether each open way is better, if the means stay.
-    /// An interval is half as wide after four times the rounds. `None`: no interval is known yet.
+    /// How many times the rounds would probably decide whether each open way is better. An interval
+    /// is half as wide after four times the rounds. The means may come closer: see
+    /// [`TIMES_FOR_POWER`]. `None`: no interval is known yet.
     pub fn times_to_decide(&self, within: f64) -> Option<f64> {
         let ways = self.ways.iter().filter(|&&way| way != Way::Default);
         let times = ways.filter(|&&way| self.is_open(way, within)).map(|&way| {
@@ -200,7 +201,7 @@ impl ComparedRounds {
             // The lower end has to come above 0, or the upper one down to the tolerance.
             let [rises, falls] =
                 [(mean - low) / mean.max(0.0), (high - mean) / (within - mean).max(0.0)];
-            Some(rises.min(falls).powi(2))
+            Some(TIMES_FOR_POWER * rises.min(falls).powi(2))
         });
         times.reduce(|one, other| Some(one?.max(other?))).flatten()
     }

@@ -9,7 +9,7 @@ use crate::search::history::History;
 use crate::search::learned_predictor::Modeler;
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
-use crate::statistics::{Estimate, estimate, mean, t_quantile, variance};
+use crate::statistics::{Estimate, TIMES_FOR_POWER, estimate, mean, t_quantile, variance};
 use crate::{BlackboxForecast, Bound, PlacementQuestion, StopReason, StrategyReason, Unmeasured};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, settled};
@@ -276,14 +276,15 @@ fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
 }
 
 impl PlacementVerdict {
-    /// How many times the measurements would decide by this gain (estimate, low, high), if the
-    /// estimate stays. An interval is half as wide after four times the measurements.
+    /// How many times the measurements would probably decide by this gain (estimate, low, high).
+    /// An interval is half as wide after four times the measurements. The estimate may fall: see
+    /// [`TIMES_FOR_POWER`].
     pub fn times_to_decide((mean, low, high): (f64, f64, f64), within: f64) -> f64 {
         // The sign of a zero would make infinity negative.
         let rises = (mean - low) / mean.max(0.0).abs();
         let falls = (high - mean) / (-mean).max(0.0).abs();
         let narrows = (high - low) / (2.0 * within);
-        rises.min(falls).min(narrows).powi(2)
+        TIMES_FOR_POWER * rises.min(falls).min(narrows).powi(2)
     }
 
     /// The verdict by the interval of a gain over the default.
@@ -357,9 +358,9 @@ mod tests {
         assert_eq!(verdict(Some((0.1, -0.2, 0.4)), 0.025), PlacementVerdict::Undecided);
         assert_eq!(verdict(None, 0.025), PlacementVerdict::Undecided);
         let times = |gain| PlacementVerdict::times_to_decide(gain, 0.025);
-        assert!((times((0.1, -0.2, 0.4)) - 9.0).abs() < 1e-9, "the lower end comes above 0");
-        assert!((times((-0.1, -0.4, 0.2)) - 9.0).abs() < 1e-9, "the upper end comes below 0");
-        assert!((times((0.0, -0.05, 0.05)) - 4.0).abs() < 1e-9, "the interval is narrow enough");
+        assert!((times((0.1, -0.2, 0.4)) - 18.0).abs() < 1e-9, "the lower end comes above 0");
+        assert!((times((-0.1, -0.4, 0.2)) - 18.0).abs() < 1e-9, "the upper end comes below 0");
+        assert!((times((0.0, -0.05, 0.05)) - 8.0).abs() < 1e-9, "the interval is narrow enough");
     }
 
     #[test]

@@ -116,8 +116,11 @@ pub struct PlacementQuestion {
     pub within: f64,
     /// Confidence of every interval and of the bound.
     pub confidence: f64,
-    /// The budget.
+    /// The budget, without the time of preparing the program.
     pub budget: Budget,
+    /// The time of preparing the program, which was part of the budget that the user asked for.
+    #[serde(default)]
+    pub prepared: Duration,
     /// At most this many threads per context; `None` decides by the size of the space.
     pub per_context: Option<usize>,
     /// Which domains are alike.
@@ -179,6 +182,7 @@ impl PlacementQuestion {
             within: Self::WITHIN,
             confidence: Self::CONFIDENCE,
             budget,
+            prepared: Duration::ZERO,
             per_context: None,
             alike: Alike::ExceptNuma,
             start: Self::FIRST_LOOK,
@@ -189,6 +193,14 @@ impl PlacementQuestion {
             seed: Self::SEED,
             profile: BlackboxOptions::default(),
             abilities: TestbedAbilities::default(),
+        }
+    }
+
+    /// The budget that the user asked for.
+    pub fn asked_budget(&self) -> Budget {
+        match self.budget {
+            Budget::Time(left) => Budget::Time(left + self.prepared),
+            count => count,
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn decided_by(
 pub(crate) fn raise_budget(budget: Budget, times: f64, busy: bool) -> String {
     let raised = times.min(MANY_TIMES);
     let raised = match budget {
-        Budget::Time(time) => figures::duration(rounded_up(time.mul_f64(raised))),
+        Budget::Time(time) => budget_text(time.as_secs_f64() * raised),
         Budget::Measurements(count) => format!("{:.0}", (count as f64 * raised).ceil()),
     };
     let or_more = if times > MANY_TIMES { " or more" } else { "" };
@@ -56,11 +56,21 @@ pub(crate) fn raise_budget(budget: Budget, times: f64, busy: bool) -> String {
     format!("raise --budget to {raised}{or_more}{quieter}")
 }
 
-/// Rounded up to a unit that a user would give. The unit is 5 s up to a minute, and then a minute.
-fn rounded_up(time: Duration) -> Duration {
-    let seconds = time.as_secs_f64();
-    let unit = if seconds <= 60.0 { 5.0 } else { 60.0 };
-    Duration::from_secs_f64((seconds / unit).ceil() * unit)
+/// Measurements may take this many times as long in the next search as in this one. A choice:
+/// estimates of the same program differed by a quarter.
+pub(crate) const LONGER: f64 = 1.5;
+
+/// A budget for measurements that are expected to take these seconds, as `--budget` takes it.
+pub(crate) fn budget_with_margin(seconds: f64) -> String {
+    budget_text(LONGER * seconds)
+}
+
+/// `35s`, `2m`: as `--budget` takes it. It is rounded up to 5 s below a minute, else to a minute.
+fn budget_text(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds <= 55.0 => format!("{:.0}s", (seconds / 5.0).ceil().max(1.0) * 5.0),
+        seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
+    }
 }
 
 #[cfg(test)]
@@ -78,14 +88,14 @@ mod tests {
             });
             decided_by(&compared, 0.01, Duration::from_secs(40), others)
         };
-        let few = "To decide it, raise --budget to 4 min.";
+        let few = "To decide it, raise --budget to 4m.";
         assert_eq!(told(0.0, 1, None), few, "five rounds are the fewest that may decide");
-        assert_eq!(told(0.03, 20, None), "To decide it, raise --budget to 2 min.");
+        assert_eq!(told(0.03, 20, None), "To decide it, raise --budget to 3m.");
         let noisy = told(0.5, 20, Some(0.3));
-        let far = "To decide it, raise --budget to 11 min or more on a quieter machine: 20 rounds \
+        let far = "To decide it, raise --budget to 11m or more on a quieter machine: 20 rounds \
                    were far too few.";
         assert_eq!(noisy, far);
-        assert_eq!(rounded_up(Duration::from_secs(41)), Duration::from_secs(45));
-        assert_eq!(rounded_up(Duration::from_secs(90)), Duration::from_secs(120));
+        assert_eq!([0.1, 41.0, 56.0, 61.0].map(budget_text), ["5s", "45s", "1m", "2m"]);
+        assert_eq!(budget_with_margin(27.0), "45s", "the next start estimated 34 s");
     }
 }

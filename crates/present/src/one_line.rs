@@ -327,7 +327,8 @@ fn notices_while_a_job_runs() {
         FewMeasurements { fits: 12, enough: 44, each: 5.0, spent: 9.0 }
         ComparisonTakes { searches: 4, searching: 80.0, rounds: 30, comparing: 60.0 }
         NoRoomToCompare { needed: 80.0, each: 0.417 }
-        WideIntervals { each: 0.417 }
+        WideIntervals { each: 0.417, takes: None }
+        WideIntervals { each: 4.17, takes: Some(137.0) }
         FewerRounds { rounds: 12, asked: 30, draws: 10 }
         BoundNotReached { name: "statistical".into(), first: 1000, drawn: 400 }
         NotPlacedAgain { n: 24, reason: Unmeasured::NoTime }

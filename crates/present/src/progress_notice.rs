@@ -1,6 +1,7 @@
 //! What a job says while it runs, as values and as text.
 
 use crate::figures;
+use crate::gain::budget_with_margin;
 use crate::note::{note, time};
 use crate::reason::unmeasured_remedy;
 use crate::threads::{is_set, threads_note};
@@ -82,6 +83,9 @@ pub enum Notice {
     WideIntervals {
         /// Seconds of each window.
         each: f64,
+        /// Seconds of the whole search at least, if that is more than the budget.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        takes: Option<f64>,
     },
     /// A comparison makes fewer rounds than were asked for, to keep its budget.
     FewerRounds {
@@ -209,14 +213,19 @@ pub fn notice(notice: &Notice) -> String {
             figures::counted(*rounds as u64, "round")
         ),
         Notice::NoRoomToCompare { needed, each } => format!(
-            "the last comparison takes about {} or more ({} a window): use --budget {:.0}s",
+            "the last comparison takes about {} or more ({} a window): use --budget {}",
             time(round_up(*needed)),
             time(*each),
-            round_up(*needed)
+            budget_with_margin(*needed)
         ),
-        Notice::WideIntervals { each } => format!(
+        Notice::WideIntervals { each, takes: None } => format!(
             "the budget is short for narrow intervals ({} a window): the answer names a --budget",
             time(*each)
+        ),
+        Notice::WideIntervals { each, takes: Some(takes) } => format!(
+            "the budget is short ({} a window): all takes {} or more; the answer names a --budget",
+            time(*each),
+            time(round_up(*takes))
         ),
         Notice::FewerRounds { rounds, asked, draws } => format!(
             "{rounds} of {} and {} of each kind fit the budget: raise --budget for more",

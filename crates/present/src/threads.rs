@@ -157,12 +157,8 @@ fn shifted(shift: &PhaseChange) -> String {
         Sign::Lock => format!("LOCK changed by {:+.0} points", shift.change),
     };
     let (at, n) = (shift.at + 1, shift.parameter);
-    if !shift.sure {
-        return format!(
-            "maybe another phase from probe {at} on: with n = {n} {what}; search again"
-        );
-    }
-    format!("another phase from probe {at} on: with n = {n} {what}; search again")
+    let maybe = if shift.sure { "" } else { "maybe " };
+    format!("{maybe}a new phase from probe {at} on: with n = {n} {what}; repeat to check")
 }
 
 /// Why a search for a number ended, and what its answer rests on.
@@ -174,6 +170,10 @@ pub struct NumberSearchStop<'a> {
     pub n: u32,
     /// How sure it is.
     pub advice: Option<&'a NumberAdvice>,
+    /// All probes, the closing probe included.
+    pub probes: usize,
+    /// Those of `n`.
+    pub readings: usize,
     /// Fresh windows say how good `n` is.
     pub compared: bool,
     /// Its probes may take a share of a run whose length is known.
@@ -185,9 +185,9 @@ pub struct NumberSearchStop<'a> {
 impl NumberSearchStop<'_> {
     /// The end in a line.
     pub fn text(&self) -> String {
-        let &Self { end, n, advice, compared, share, tolerance } = self;
+        let &Self { end, n, advice, compared, share, tolerance, .. } = self;
         let rests = |why: String| match advice {
-            Some(advice) => format!("{why}; {}", rests_on(advice, n)),
+            Some(_) => format!("{why}; {}", self.rests_on()),
             None => why,
         };
         let waiting = "waiting for each other was high";
@@ -195,9 +195,7 @@ impl NumberSearchStop<'_> {
             NumberSearchEnd::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
                 format!("n = {n} is the only possible number")
             }
-            NumberSearchEnd::Settled if compared => {
-                rests("more probes would hardly change the estimate".into())
-            }
+            NumberSearchEnd::Settled if compared => rests("the probes sufficed to choose n".into()),
             NumberSearchEnd::Settled => rests(format!(
                 "n = {n} is expected within {} of the best speed, and more probes would hardly \
                  change that",
@@ -248,17 +246,17 @@ impl NumberSearchStop<'_> {
             }
         }
     }
-}
 
-/// `n = 4 was probed 2 times (of 9 probes)`. A reading reports its error. Only other readings of
-/// the same number can confirm that error.
-fn rests_on(advice: &NumberAdvice, n: u32) -> String {
-    let all = figures::counted(advice.probes as u64, "probe");
-    match advice.readings {
-        0 => format!("n = {n} itself was not probed ({all})"),
-        1 if advice.probes == 1 => format!("n = {n} was probed once, nothing else was probed"),
-        1 => format!("n = {n} was probed once (of {all}), so its error is unknown"),
-        readings => format!("n = {n} was probed {readings} times (of {all})"),
+    /// `n = 4 was probed 2 times (of 9 probes)`. A reading reports its error. Only other readings
+    /// of the same number can confirm that error.
+    fn rests_on(&self) -> String {
+        let (n, all) = (self.n, figures::counted(self.probes as u64, "probe"));
+        match self.readings {
+            0 => format!("n = {n} itself was not probed ({all})"),
+            1 if self.probes == 1 => format!("n = {n} was probed once, nothing else was probed"),
+            1 => format!("n = {n} was probed once (of {all}), so its error is unknown"),
+            readings => format!("n = {n} was probed {readings} times (of {all})"),
+        }
     }
 }
 
@@ -416,6 +414,7 @@ pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_threads::{Interval, SpeedSearchEnd};
 
     /// Six rounds, each a little off.
     fn rounds(default: f64, number: f64, off: f64) -> ComparedRounds {
@@ -466,11 +465,45 @@ mod tests {
         let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
         assert!(text.starts_with("Undecided: n = 4 is ") && !text.contains("others"), "{text}");
         // An eighth of the interval may do: even sixteen times the rounds may be too few.
-        let more = "To decide it, raise --budget to 16 min or more on a quieter machine: 6 rounds";
+        let more = "To decide it, raise --budget to 16m or more on a quieter machine: 6 rounds";
         assert!(text.contains(more), "{text}");
         let nothing = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let text = told(&nothing, false, None);
         assert!(text.starts_with("Undecided: too few fresh windows compare n = 4"), "{text}");
+    }
+
+    #[test]
+    fn the_end_of_a_search_counts_all_probes_that_its_table_shows() {
+        let end = NumberSearchEnd::Time { broken_off: None };
+        let told = |probes, readings| {
+            let (n, share, tolerance) = (2, false, 0.01);
+            let advice = Some(NumberAdvice { probes: 3, readings: 2, ..advice() });
+            let advice = advice.as_ref();
+            NumberSearchStop { end, n, advice, probes, readings, compared: true, share, tolerance }
+                .text()
+        };
+        let text = told(4, 3);
+        assert!(text.ends_with("another probe; n = 2 was probed 3 times (of 4 probes)"), "{text}");
+        assert!(told(4, 0).ends_with("n = 2 itself was not probed (4 probes)"));
+    }
+
+    fn advice() -> NumberAdvice {
+        let one = Interval { value: 1.0, low: 1.0, high: 1.0 };
+        NumberAdvice {
+            threads: 2,
+            between: (2, 2),
+            value: one,
+            gain: one,
+            reference: Some(1),
+            reference_threads: 1,
+            probed: true,
+            loss: 0.0,
+            more: None,
+            ended: SpeedSearchEnd::Time,
+            probes: 1,
+            numbers: 1,
+            readings: 1,
+        }
     }
 
     #[test]
@@ -485,7 +518,7 @@ mod tests {
             interrupted: false,
         };
         let text = "Undecided: n = 2 was the only number probed. Set aside: 3 starved by others, 1 \
-            failed. To decide it, raise --budget to 1 min on a quieter machine.";
+            failed. To decide it, raise --budget to 1m on a quieter machine.";
         assert_eq!(alone.text(), text);
         let cut = NothingCompared {
             numbers: 2,
@@ -494,7 +527,7 @@ mod tests {
             ..alone.clone()
         };
         let text = "Undecided: n = 2 was compared with no other number on fresh windows. To \
-            decide it, raise --budget to 1 min.";
+            decide it, raise --budget to 1m.";
         assert_eq!(cut.text(), text);
         let text = NothingCompared { interrupted: true, ..cut }.text();
         assert!(text.ends_with("on fresh windows. To decide it, resume the search."), "{text}");

@@ -388,7 +388,7 @@ mod tests {
         let alone = told(&[(Default, 1.0)], Some(3), Some(&Unmeasured::NoTime));
         assert!(
             alone.starts_with("Undecided: nothing was compared with the default. ")
-                && alone.ends_with("To decide it, raise --budget to 2 min."),
+                && alone.ends_with("To decide it, raise --budget to 2m."),
             "{alone}"
         );
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);

@@ -2,7 +2,7 @@
 //! and on the page.
 
 use crate::figures;
-use crate::gain::raise_budget;
+use crate::gain::{LONGER, budget_with_margin, raise_budget};
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
@@ -152,7 +152,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         PlacementVerdict::Undecided if outcome.baseline.is_none() => {
             let remedy = match outcome.failure {
                 Some(_) => "check the last failure, and repeat".to_owned(),
-                None => raise_budget(question.budget, 2.0, false),
+                None => raise_budget(question.asked_budget(), 2.0, false),
             };
             let reason = format!("the program was not measured unpinned. {}", sentence(&remedy));
             return Verdict { heading: "Undecided", reason };
@@ -161,7 +161,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
             let reason = format!(
                 "the measurements do not show whether the best assignment beats unpinned. To \
                  decide it, {}.",
-                decides(question, outcome)
+                decides(info, question, outcome)
             );
             return Verdict { heading: "Undecided", reason };
         }
@@ -177,8 +177,8 @@ pub(crate) fn below_floor(outcome: &Outcome) -> Option<&str> {
     })
 }
 
-/// What would decide it.
-fn decides(question: &PlacementQuestion, outcome: &Outcome) -> String {
+/// What would decide it. It is never less than the measurements of a verdict take.
+fn decides(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> String {
     let precise = |reason: &StopReason| matches!(reason, StopReason::Precise { .. });
     if outcome.stopped_because.iter().any(precise) {
         return "lower --precision".to_owned();
@@ -187,18 +187,37 @@ fn decides(question: &PlacementQuestion, outcome: &Outcome) -> String {
     let times = outcome
         .gain
         .map_or(2.0, |gain| PlacementVerdict::times_to_decide(gain, question.within).max(2.0));
-    raise_budget(question.budget, times, busy)
+    let asked = question.asked_budget();
+    let least = least(info, question, outcome).map_or(0.0, |(enough, each)| match asked {
+        Budget::Time(asked) => {
+            let needed = each.as_secs_f64() * enough as f64 + question.prepared.as_secs_f64();
+            LONGER * needed / asked.as_secs_f64()
+        }
+        Budget::Measurements(asked) => enough as f64 / asked as f64,
+    });
+    raise_budget(asked, times.max(least), busy)
+}
+
+/// The measurements of a verdict, and what each of this search took.
+fn least(
+    info: &CampaignInfo,
+    question: &PlacementQuestion,
+    outcome: &Outcome,
+) -> Option<(u64, Duration)> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let search = PlacementSearch::new(question, &tree, &info.new.workload).ok()?;
+    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
+    Some((search.enough(), each))
 }
 
 /// A budget that may suffice if measurements keep their mean time. It is at least twice the budget
 /// that did not suffice.
 fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Option<String> {
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = PlacementSearch::new(question, &tree, &info.new.workload).ok()?;
-    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
-    let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
+    let (enough, each) = least(info, question, outcome)?;
+    let enough = enough.max(outcome.cost.measurements.saturating_mul(2));
     // Getting to know the program takes a measurement or more.
-    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
+    let spent = question.prepared.max(each);
+    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), spent))
 }
 
 /// The budget that this number of measurements takes. With `each`, it is a budget in time: `each`
@@ -209,13 +228,10 @@ pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) ->
         return format!("a verdict takes at least about {about}: use --budget {measurements}");
     };
     let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
-    let budget = match seconds {
-        seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
-        seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
-    };
     format!(
-        "a verdict takes at least about {about}, {} each: use --budget {budget}",
-        figures::duration(each)
+        "a verdict takes at least about {about}, {} each: use --budget {}",
+        figures::duration(each),
+        budget_with_margin(seconds)
     )
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn probe(parameter: u32, threads: u32, rate: f64) -> Probe {
 }
 
 pub(crate) fn attempt(asked: u32, threads: u32, rate: f64) -> Attempt {
-    Attempt { asked, probe: probe(asked, threads, rate), below_floor: false }
+    Attempt { asked, probe: probe(asked, threads, rate), lost: None, below_floor: false }
 }
 
 /// A program whose probes a function gives, from the parameter and the windows.

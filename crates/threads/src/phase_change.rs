@@ -22,6 +22,11 @@
 //! follows Fisher's distribution. The twentieth is divided by the number of cuts and signs. If s is
 //! unknown, or known from a handful of probes, the change is only possible ([`PhaseChange::sure`]).
 //!
+//! Two causes other than a phase are left out. A probe shows nothing if others took more than
+//! [`PhaseChange::MOST_LOST`] of what the program wanted. A number shows nothing if the standard
+//! errors of its own probes may explain its difference. One difference of CPU_UTIL or LOCK shows
+//! nothing either, as its scatter is unknown.
+//!
 //! Limits: a number probed once shows no change. A program that is started anew for each probe
 //! shows the same part of its run each time. It shows nothing later.
 
@@ -78,6 +83,8 @@ impl PhaseChange {
     pub const LEAST_POINTS: f64 = 25.0;
     /// The least F that is reported at all, if the scatter of probes is known.
     pub const LEAST_F: f64 = 10.0;
+    /// A probe counts if others took at most this share of what the program wanted.
+    pub const MOST_LOST: f64 = 1.0 / 3.0;
     /// Share of searches without a change in which chance may make a sure one.
     pub const CHANCE: f64 = 0.05;
 
@@ -85,17 +92,21 @@ impl PhaseChange {
     /// one.
     pub fn of(attempts: &[Attempt]) -> Option<Self> {
         let signs = [Sign::Progress, Sign::CpuUtil, Sign::Lock];
+        let counted: Vec<(usize, &Attempt)> =
+            attempts.iter().enumerate().filter(|(_, attempt)| !is_starved(attempt)).collect();
         let found = signs.into_iter().filter_map(|sign| {
             let least =
                 if sign == Sign::Progress { Self::LEAST_RATIO.ln() } else { Self::LEAST_POINTS };
-            let values: Vec<(u32, f64)> = attempts
-                .iter()
-                .map(|attempt| (attempt.probe.parameter, sign.of(&attempt.probe)))
-                .collect();
+            let value = |&(index, attempt): &(usize, &Attempt)| ProbeValue {
+                index,
+                number: attempt.probe.parameter,
+                value: sign.of(&attempt.probe),
+                square: Some(attempt).filter(|_| sign == Sign::Progress).and_then(own_square),
+            };
+            let values: Vec<ProbeValue> = counted.iter().map(value).collect();
             // The earliest of equals.
-            let own = if sign == Sign::Progress { own_scatter(attempts) } else { None };
             let cuts: Vec<SeriesSplit> =
-                (1..values.len()).filter_map(|at| SeriesSplit::new(&values, at, own)).collect();
+                (1..attempts.len()).filter_map(|at| SeriesSplit::new(&values, at)).collect();
             let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
             let cut = cuts
                 .into_iter()
@@ -103,7 +114,11 @@ impl PhaseChange {
             let (parameter, difference) = cut.greatest;
             let change = if sign == Sign::Progress { difference.exp_m1() } else { difference };
             let size = cut.size() / least;
-            let told = size >= 1.0 && cut.f().is_none_or(|f| f >= Self::LEAST_F);
+            let told = size >= 1.0
+                && match cut.f() {
+                    Some(f) => f >= Self::LEAST_F,
+                    None => sign == Sign::Progress || cut.numbers > 1,
+                };
             told.then(|| {
                 (Self { at: cut.at, sign, parameter, change, sure: cut.sure(chance) }, size)
             })
@@ -112,14 +127,32 @@ impl PhaseChange {
     }
 }
 
-/// The scatter of the logarithm of progress that the probes report, and their number. `None`: not
-/// all report it.
-fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
-    let relative = |attempt: &Attempt| {
-        let progress = attempt.probe.progress;
-        Some((progress.error? / progress.rate).powi(2))
-    };
-    let squares: Vec<f64> = attempts.iter().map(relative).collect::<Option<_>>()?;
+/// Whether others took too much of what the program wanted.
+fn is_starved(attempt: &Attempt) -> bool {
+    let ran = attempt.probe.profile.cpu_util / 100.0;
+    attempt.lost.is_some_and(|lost| lost > PhaseChange::MOST_LOST * (lost + ran))
+}
+
+/// The squared standard error of the logarithm of progress that a probe reports.
+fn own_square(attempt: &Attempt) -> Option<f64> {
+    let progress = attempt.probe.progress;
+    Some((progress.error? / progress.rate).powi(2))
+}
+
+/// What one probe shows of a sign.
+struct ProbeValue {
+    /// The index among all probes.
+    index: usize,
+    /// The parameter.
+    number: u32,
+    value: f64,
+    /// The square of its standard error, if it is known.
+    square: Option<f64>,
+}
+
+/// The mean square of the standard errors, and their number. `None`: not all are known.
+fn own_scatter(values: &[ProbeValue]) -> Option<(f64, usize)> {
+    let squares: Vec<f64> = values.iter().map(|value| value.square).collect::<Option<_>>()?;
     Some((squares.iter().sum::<f64>() / squares.len() as f64, squares.len()))
 }
 
@@ -139,28 +172,37 @@ struct SeriesSplit {
 }
 
 impl SeriesSplit {
-    /// `own`: what the probes say of their scatter. `None`: no number is on both sides, or a value
-    /// is none.
-    fn new(values: &[(u32, f64)], at: usize, own: Option<(f64, usize)>) -> Option<Self> {
-        let mut sides: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
-        for (index, &(number, value)) in values.iter().enumerate() {
-            if !value.is_finite() {
+    /// `None`: no number on both sides shows a difference, or a value is none.
+    fn new(values: &[ProbeValue], at: usize) -> Option<Self> {
+        let mut sides: BTreeMap<u32, [Vec<&ProbeValue>; 2]> = BTreeMap::new();
+        for probe in values {
+            if !probe.value.is_finite() {
                 return None;
             }
-            sides.entry(number).or_default()[usize::from(index >= at)].push(value);
+            sides.entry(probe.number).or_default()[usize::from(probe.index >= at)].push(probe);
         }
         // For each number on both sides: d, w.
         let mut differences = Vec::new();
         let (mut squares, mut freedom) = (0.0, 0usize);
         for (&number, sides) in &sides {
-            let means = sides.each_ref().map(|side| side.iter().sum::<f64>() / side.len() as f64);
+            let mean = |side: &Vec<&ProbeValue>| {
+                side.iter().map(|probe| probe.value).sum::<f64>() / side.len() as f64
+            };
+            let means = sides.each_ref().map(mean);
             for (side, mean) in sides.iter().zip(means).filter(|(side, _)| side.len() > 1) {
-                squares += side.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+                squares += side.iter().map(|probe| (probe.value - mean).powi(2)).sum::<f64>();
                 freedom += side.len() - 1;
             }
             let [b, a] = sides.each_ref().map(|side| side.len() as f64);
-            if a > 0.0 && b > 0.0 {
-                differences.push((number, means[1] - means[0], a * b / (a + b)));
+            // The squared standard error of the difference, as far as the probes report it.
+            let square = |side: &Vec<&ProbeValue>| {
+                side.iter().filter_map(|probe| probe.square).sum::<f64>()
+                    / (side.len() as f64).powi(2)
+            };
+            let difference = means[1] - means[0];
+            let own = sides.iter().map(square).sum::<f64>();
+            if a > 0.0 && b > 0.0 && difference.powi(2) >= PhaseChange::LEAST_F * own {
+                differences.push((number, difference, a * b / (a + b)));
             }
         }
         let part = |&(_, difference, weight): &(u32, f64, f64)| weight * difference * difference;
@@ -172,7 +214,9 @@ impl SeriesSplit {
             weight: differences.iter().map(|(.., weight)| weight).sum(),
             numbers: differences.len(),
             greatest: (number, difference),
-            scatter: (freedom > 0).then(|| (squares / freedom as f64, freedom)).or(own),
+            scatter: (freedom > 0)
+                .then(|| (squares / freedom as f64, freedom))
+                .or_else(|| own_scatter(values)),
         })
     }
 
@@ -289,6 +333,28 @@ mod tests {
         let halved = |index: usize| if index < 3 { 1.0 } else { 0.3 };
         let found = (0..400).filter(|&seed| search(seed, &[8, 4, 12, 6, 8], true, &halved)).count();
         assert!(found >= 360, "{found} of 400");
+    }
+
+    #[test]
+    fn a_probe_that_others_starved_or_that_may_be_as_far_off_shows_no_phase() {
+        let search =
+            || attempts(&[2, 1, 4, 3, 3, 2], |index, _| if index == 3 { 0.13 } else { 1.0 });
+        assert_eq!(PhaseChange::of(&search()).map(|shift| shift.parameter), Some(3));
+        let mut inexact = search();
+        for (index, attempt) in inexact.iter_mut().enumerate() {
+            let relative = if index == 3 { 1.008 } else { 0.02 };
+            attempt.probe.progress.error = Some(relative * attempt.probe.progress.rate);
+        }
+        assert_eq!(PhaseChange::of(&inexact), None, "its error is as large");
+        let mut starved = search();
+        for attempt in &mut starved {
+            (attempt.probe.profile.cpu_util, attempt.lost) = (90.0, Some(0.05));
+        }
+        (starved[3].probe.profile.cpu_util, starved[3].lost) = (6.4, Some(0.9));
+        assert_eq!(PhaseChange::of(&starved), None, "others took its time");
+        let mut waits = attempts(&[2, 1, 4, 2], |_, n| f64::from(n));
+        waits[3].probe.profile.lock = 40.0;
+        assert_eq!(PhaseChange::of(&waits), None, "one pair of LOCK without a known scatter");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use pinwise_measure::{
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
 use pinwise_present::{
-    NothingCompared, NumberAnswer, NumberEstimate, NumberSearchStop, notable_share,
+    NothingCompared, NumberAnswer, NumberEstimate, NumberSearchStop, fewer_threads, notable_share,
 };
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
@@ -131,8 +131,8 @@ impl ThreadsOutcome {
         notes.extend(shown(&question, &probes, &seen, others));
         let found = match answer {
             Ok(mut found) => {
-                notes.extend(about(&found, &question, &counting));
                 found.advice = found.advice.map(|advice| counting.in_parameters(advice));
+                notes.extend(about(&found, &question, &counting, others.is_some()));
                 Ok(found)
             }
             Err(unfound) => Err(unfound.why),
@@ -264,10 +264,13 @@ impl ThreadsOutcome {
             SearchMethod::Survey(survey) => survey.work.is_some(),
             SearchMethod::Reinforcer(_) | SearchMethod::Sweep(_) => false,
         };
+        let own = |one: &&Attempt| one.probe.parameter == found.parameter;
         NumberSearchStop {
             end: found.stopped,
             n: found.parameter,
             advice: found.advice.as_ref(),
+            probes: found.attempts.len(),
+            readings: found.attempts.iter().filter(own).count(),
             compared,
             share,
             tolerance: self.question.request.within,
@@ -375,8 +378,13 @@ fn watched_otherwise(seen: &[&ProbeDetails]) -> Option<ThreadsNote> {
     Some(ThreadsNote::WatchedOtherwise { probes, of, by, later })
 }
 
-/// Notes on the answer.
-fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -> Vec<ThreadsNote> {
+/// Notes on the answer. `busy`: other programs took much of the contexts' time in the probes.
+fn about(
+    found: &FoundNumber,
+    question: &ThreadsQuestion,
+    counting: &Counting,
+    busy: bool,
+) -> Vec<ThreadsNote> {
     let mut notes = Vec::new();
     let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
     let candidates: Vec<u32> =
@@ -384,8 +392,10 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
     let method = question.request.method;
     let published = method == ThreadsMethod::Reinforcer;
     let asked = question.request.max.is_some();
+    let fewest = found.advice.as_ref().map_or(found.parameter, |advice| advice.between.0);
     if candidates.len() > 1
         && !published
+        && more_may_help(found.parameter, fewest, question.contexts, busy)
         && candidates.last() == Some(&found.parameter)
         // Of all contexts there are no more to grant. A quota may be raised.
         && !(question.request.grants() && found.parameter == question.contexts)
@@ -407,6 +417,12 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
     notes.extend(unchecked.cloned().map(|reason| ThreadsNote::Unchecked { reason }));
     notes.extend(found.phase_change.map(ThreadsNote::Shifted));
     notes
+}
+
+/// Whether a larger number than `n` is worth a try: not where `fewest` threads may do as well, nor
+/// where others disturbed the probes.
+fn more_may_help(n: u32, fewest: u32, contexts: u32, busy: bool) -> bool {
+    !busy && fewer_threads(n, fewest, contexts).is_none()
 }
 
 /// A note if the program makes no more threads from some number on. A survey must have probed its
@@ -462,6 +478,12 @@ mod tests {
             assert_eq!(told(runs, Measure::Runs), None, "{runs:?}");
         }
         assert_eq!(told(&[(1, 1.0), (4, 1.0)], Measure::CpuTime), None);
+    }
+
+    #[test]
+    fn more_threads_are_no_advice_beside_others_or_where_fewer_may_do() {
+        assert!(more_may_help(4, 3, 2, false) && more_may_help(2, 1, 2, false));
+        assert!(!more_may_help(4, 2, 2, false) && !more_may_help(4, 3, 2, true));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) fn measure_parts(
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, caller)?;
     if stored_campaign::part(store, &Parent::new(info.id, &TunePart::LastComparison))?.is_none()
-        && let Some(short) = short(&number.outcome, budget, program.effort().windows)
+        && let Some(short) = short(&number.outcome, &clock, program.effort().windows)
     {
         note(events, short)?;
     }
@@ -71,16 +71,21 @@ pub(super) fn measure_parts(
 }
 
 /// Says that the last comparison has no room for good intervals, if `budget` has none. A window is
-/// taken to be as long as a probe, with this many `windows`. It names no budget, because the
-/// comparison may take less time than expected. At its end the comparison says which budget would
+/// taken to be as long as a probe, with this many `windows`. It says what the search takes if
+/// its only round ends after the budget. It names no budget, because the comparison may take less
+/// time than expected. At its end the comparison says which budget would
 /// decide it.
-pub(super) fn short(outcome: &ThreadsOutcome, budget: Duration, windows: f64) -> Option<Notice> {
+pub(super) fn short(outcome: &ThreadsOutcome, clock: &TuneClock, windows: f64) -> Option<Notice> {
     let probes = outcome.probes.iter().map(|shown| shown.probe.cost.as_secs_f64());
     let probe = probes.clone().sum::<f64>() / probes.len().max(1) as f64;
     let each = probe + outcome.window.as_secs_f64() * (windows - 1.0).max(0.0);
     // The default, the number, and its placement.
-    let needed = 3.0 * GOOD_ROUNDS as f64 * each / (1.0 - NUMBER - PLACING);
-    (needed > budget.as_secs_f64()).then_some(Notice::WideIntervals { each })
+    let round = 3.0 * each;
+    let needed = GOOD_ROUNDS as f64 * round / (1.0 - NUMBER - PLACING);
+    let budget = clock.budget.as_secs_f64();
+    let takes = (clock.used() + clock.placing()).as_secs_f64() + round;
+    let takes = Some(takes).filter(|&takes| takes > budget);
+    (needed > budget).then_some(Notice::WideIntervals { each, takes })
 }
 
 /// What all parts after the number share.
@@ -139,11 +144,11 @@ fn place_and_compare(
 }
 
 /// The time of a campaign, over all its sessions.
-struct TuneClock {
-    budget: Duration,
+pub(super) struct TuneClock {
+    pub(super) budget: Duration,
     /// The time that earlier sessions used.
-    before: Duration,
-    begin: Instant,
+    pub(super) before: Duration,
+    pub(super) begin: Instant,
 }
 
 impl TuneClock {
@@ -153,6 +158,12 @@ impl TuneClock {
 
     fn left(&self) -> Duration {
         self.budget.saturating_sub(self.used())
+    }
+
+    /// The time for finding assignments. If the number took longer than its share, it is less.
+    fn placing(&self) -> Duration {
+        let reserved = self.budget.mul_f64(1.0 - NUMBER - PLACING);
+        self.left().saturating_sub(reserved).min(self.budget.mul_f64(PLACING))
     }
 }
 
@@ -165,9 +176,7 @@ fn contenders(
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
     let &TuneSession { info, request, caller, ref clock } = session;
-    // If the number took longer than its share, placing gets less.
-    let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
-    let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
+    let placing = clock.placing();
     let begin = Instant::now();
     let measured =
         policies(info, number, program, placing.mul_f64(POLICIES), caller, store, events)?;

@@ -251,10 +251,34 @@ fn what_may_decide_a_verdict_is_told_with_an_amount() {
         reason.split_once("To decide it, ").unwrap().1.to_owned()
     };
     let (count, time) = (Budget::Measurements(240), Budget::Time(Duration::from_secs(20)));
-    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 960.");
-    assert_eq!(undecided(time, (0.05, -0.05, 0.15)), "raise --budget to 2 min.");
-    assert_eq!(undecided(time, (0.05, -0.01, 0.11)), "raise --budget to 40 s.");
-    assert_eq!(undecided(time, (0.01, -0.4, 0.5)), "raise --budget to 6 min or more.");
+    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920.");
+    assert_eq!(undecided(time, (0.05, -0.05, 0.15)), "raise --budget to 3m.");
+    assert_eq!(undecided(time, (0.05, -0.01, 0.11)), "raise --budget to 1m.");
+    assert_eq!(undecided(time, (0.01, -0.4, 0.5)), "raise --budget to 6m or more.");
+}
+
+/// The time of preparing the program is part of what the user asks for.
+#[test]
+fn advice_on_a_budget_counts_preparing_and_is_not_below_what_a_verdict_takes() {
+    let unit = Unit::rate("packets/s");
+    let advised = |prepared: u64, each: u64| {
+        let (budget, prepared) =
+            (Budget::Time(Duration::from_secs(10)), Duration::from_secs(prepared));
+        let question = PlacementQuestion { within: 0.025, budget, prepared, ..question() };
+        let undecided = Outcome {
+            verdict: PlacementVerdict::Undecided,
+            gain: Some((0.05, 0.0, 0.1)),
+            stopped_because: Vec::new(),
+            ..outcome(unit.clone(), 1.72e6)
+        };
+        let time = Duration::from_millis(each) * undecided.cost.measurements as u32;
+        let cost = SearchCost { time, ..undecided.cost };
+        let reason =
+            verdict(&campaign(unit.clone()), &question, &Outcome { cost, ..undecided }).reason;
+        reason.rsplit_once("raise --budget to ").unwrap().1.to_owned()
+    };
+    assert_eq!((advised(0, 1), advised(10, 1)), ("20s.".into(), "40s.".into()));
+    assert_eq!(advised(0, 1000), "2m.", "at least as much as the note up front");
 }
 
 /// The text, with the question that the campaign stores.
@@ -366,7 +390,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
     // Two assignments: each three times, and five rounds of both and of the unpinned program.
     let told = "Undecided: the budget ended before an assignment had fresh windows. A verdict \
         takes at least about ";
-    let enough = format!("{told}44 measurements, 5 s each: use --budget 4m.");
+    let enough = format!("{told}44 measurements, 5 s each: use --budget 6m.");
     assert_eq!(ended(Budget::Time(Duration::from_secs(20)), 2), enough);
     assert_eq!(
         ended(Budget::Measurements(2), 2),
@@ -380,7 +404,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
     let budget =
         |spent: u64| budget_for(44, Some(Duration::from_millis(50)), Duration::from_secs(spent));
     assert!(
-        budget(1).ends_with("--budget 10s") && budget(9).ends_with("--budget 20s"),
+        budget(1).ends_with("--budget 5s") && budget(9).ends_with("--budget 20s"),
         "{}",
         budget(9)
     );

@@ -289,7 +289,12 @@ impl<'a> SearchState<'a> {
                     probe.parameter
                 ),
             )),
-            _ => Ok(Attempt { asked, probe, below_floor: probed.below_floor }),
+            _ => Ok(Attempt {
+                asked,
+                probe,
+                lost: self.search.doubts_on.and_then(|contexts| probed.lost(contexts)),
+                below_floor: probed.below_floor,
+            }),
         }
     }
 
