@@ -193,7 +193,7 @@ impl ComparedRounds {
 
     /// How many times the rounds would probably decide whether each open way is better. An interval
     /// is half as wide after four times the rounds. The means may come closer: see
-    /// [`TIMES_FOR_POWER`]. `None`: no interval is known yet.
+    /// `TIMES_FOR_POWER`. `None`: no interval is known yet.
     pub fn times_to_decide(&self, within: f64) -> Option<f64> {
         let ways = self.ways.iter().filter(|&&way| way != Way::Default);
         let times = ways.filter(|&&way| self.is_open(way, within)).map(|&way| {

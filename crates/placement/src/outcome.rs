@@ -278,7 +278,7 @@ fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
 impl PlacementVerdict {
     /// How many times the measurements would probably decide by this gain (estimate, low, high).
     /// An interval is half as wide after four times the measurements. The estimate may fall: see
-    /// [`TIMES_FOR_POWER`].
+    /// `TIMES_FOR_POWER`.
     pub fn times_to_decide((mean, low, high): (f64, f64, f64), within: f64) -> f64 {
         // The sign of a zero would make infinity negative.
         let rises = (mean - low) / mean.max(0.0).abs();
