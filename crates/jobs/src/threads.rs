@@ -720,11 +720,11 @@ mod tests {
             assert_eq!(ran.outcome.interrupted, cut);
             assert_eq!(info.state == CampaignState::Stopped, cut);
             if cut {
-                // One that was killed had no time to store that nothing is compared.
+                // One that was killed had no time to store its answer. Its comparison had begun.
                 let killed =
                     CampaignInfo { state: CampaignState::Open, conclusion: None, ..info.clone() };
                 let read = ThreadsRequest::answer(&killed, &caller, &store).unwrap().outcome;
-                assert!(read.uncompared && read.interrupted);
+                assert_eq!((read.uncompared, read.interrupted), (false, true));
             }
         }
     }
