@@ -1,5 +1,5 @@
 //! pinwise: arguments in; tables, JSON and progress out. What the program does is in the libraries;
-//! what the user sees is in [`command`], one file per command.
+//! what the user sees is in `command`, one file per command.
 
 mod command;
 mod events;
