@@ -212,16 +212,16 @@ fn a_metric_that_cannot_be_there_is_refused_before_anything_is_started() {
     let (started, store) = (folder.path().join("started"), folder.path().join("pinwise.db"));
     let (started, store) = (started.to_str().unwrap(), store.to_str().unwrap());
     let own = std::process::id().to_string();
-    let launched = ["--", "touch", started, "{n}"];
+    let with_number = ["--", "touch", started, "{n}"];
     for command in [&["place", "--store", store][..], &["threads"], &["tune", "--store", store]] {
-        let running = if command[0] == "place" {
-            &["--pid", &own][..]
+        let (launched, running) = if command[0] == "place" {
+            (&with_number[..3], &["--pid", &own][..])
         } else {
-            &["--set", "cmd:true {n}", "--pid", &own]
+            (&with_number[..], &["--set", "cmd:true {n}", "--pid", &own][..])
         };
         for (metric, program, why) in [
-            ("netdev:eth99:tx_packets", &launched[..], "there are only "),
-            ("cmd:pinwise-nothing --stat", &launched, "there is no program 'pinwise-nothing'"),
+            ("netdev:eth99:tx_packets", launched, "there are only "),
+            ("cmd:pinwise-nothing --stat", launched, "there is no program 'pinwise-nothing'"),
             (
                 r"file:/no/such/log:n=(\d+)",
                 running,
