@@ -478,7 +478,7 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     assert!(
         dies.contains("exit status: 7")
             && dies.contains("no such input")
-            && dies.contains("by hand"),
+            && dies.contains("run it by itself"),
         "{dies}"
     );
     let folder = TempDir::new().unwrap();
