@@ -124,6 +124,10 @@ mod tests {
     #[test]
     fn a_pattern_that_is_none_is_named_with_the_reason_on_one_line() {
         let error = ThreadFilter::new(None, Some("worker(")).unwrap_err().to_string();
-        assert_eq!(error, "'worker(' is not a regular expression for thread names: unclosed group");
+        assert_eq!(
+            error,
+            "'worker(' is not a regular expression for thread names: found open group \
+             without closing ')'"
+        );
     }
 }
