@@ -14,28 +14,31 @@ mod kernel;
 #[path = "../../src/microbenchmark/operation.rs"]
 mod operation;
 
-use operation::Operation;
+use operation::InstructionKind;
 
 /// Memory whose beginning is a multiple of 16.
 #[repr(align(64))]
 struct Lines<const N: usize>([u64; N]);
 
-const ARITHMETIC: [Operation; 5] = [
-    Operation::Add,
-    Operation::Multiply,
-    Operation::Divide,
-    Operation::FloatAdd,
-    Operation::FloatDivide,
+const ARITHMETIC: [InstructionKind; 5] = [
+    InstructionKind::Add,
+    InstructionKind::Multiply,
+    InstructionKind::Divide,
+    InstructionKind::FloatAdd,
+    InstructionKind::FloatDivide,
 ];
 
 #[test]
 fn there_are_programs_for_this_architecture() {
     assert!(kernel::PRESENT);
-    let memory = [Operation::Chase, Operation::Stream, Operation::Store];
+    let memory = [InstructionKind::Chase, InstructionKind::Stream, InstructionKind::Store];
     for kind in ARITHMETIC.into_iter().chain(memory) {
         assert!(kernel::operations(kind) > 0);
     }
-    assert_eq!(kernel::operations(Operation::Follow), kernel::operations(Operation::Scatter));
+    assert_eq!(
+        kernel::operations(InstructionKind::Follow),
+        kernel::operations(InstructionKind::Scatter)
+    );
 }
 
 #[test]
