@@ -91,6 +91,19 @@ pub enum TargetError {
         /// Their names.
         running: String,
     },
+    /// None of the threads of the campaign appears.
+    #[error(
+        "{name} ran without the threads that were placed before ({known}); those that run are \
+         {running}: begin a new search"
+    )]
+    NoneKnown {
+        /// The program's name.
+        name: String,
+        /// The names of the campaign's threads.
+        known: String,
+        /// The names of those that run.
+        running: String,
+    },
     /// The set of running threads keeps changing.
     #[error(
         "the busy threads of {name} did not stay the same for {} within {}: use --metric \

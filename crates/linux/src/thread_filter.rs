@@ -1,5 +1,6 @@
 //! The threads that the user wants placed, by name, and why the others are left alone.
 
+use crate::target_error::TargetError;
 use pinwise_measure::{LeftAlone, ProgramNote};
 use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,22 @@ impl ThreadFilter {
     #[must_use]
     pub fn known(self, names: impl IntoIterator<Item = String>) -> Self {
         Self { known: names.into_iter().collect(), ..self }
+    }
+
+    /// The names of the threads that are all to be placed. Empty for a new campaign.
+    pub fn known_names(&self) -> &BTreeSet<String> {
+        &self.known
+    }
+
+    /// The error that no thread of `name` is left to place. `running` are those that run.
+    pub fn none_left(&self, name: String, running: &[impl AsRef<str>]) -> TargetError {
+        let running: Vec<&str> = running.iter().map(AsRef::as_ref).collect();
+        let running = running.join(", ");
+        if self.known.is_empty() {
+            return TargetError::NoneChosen { name, running };
+        }
+        let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
+        TargetError::NoneKnown { name, known: known.join(", "), running }
     }
 
     /// Names the program whose first thread starts the others ([`Self::is_starter`]).

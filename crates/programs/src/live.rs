@@ -162,10 +162,7 @@ impl LiveTestbed {
             fits
         });
         if placed.is_empty() {
-            return Err(TargetError::NoneChosen {
-                name: target.name().to_owned(),
-                running: running.join(", "),
-            });
+            return Err(options.filter.none_left(target.name().to_owned(), &running));
         }
         let slots = placed
             .iter()

@@ -148,7 +148,11 @@ impl RerunTestbed {
         };
         let mut run = testbed.run(Vec::new(), lasts)?;
         for _ in 1..LEARNING {
-            if run.elapsed > BRIEF || run.threads.iter().any(|(_, _, share)| run.busy(*share)) {
+            let known = testbed.options.filter.known_names();
+            // One that went unseen for being short may be seen in another run.
+            let complete = known.iter().all(|name| run.appeared().any(|thread| thread == name));
+            let busy = run.threads.iter().any(|(_, _, share)| run.busy(*share));
+            if run.elapsed > BRIEF || busy && complete {
                 break;
             }
             run = testbed.run(Vec::new(), lasts)?;
@@ -169,7 +173,7 @@ impl RerunTestbed {
             return Err(nothing_ran(name, run.elapsed));
         }
         if testbed.workload.threads.is_empty() {
-            return Err(TargetError::NoneChosen { name, running: running.join(", ") });
+            return Err(testbed.options.filter.none_left(name, &running));
         }
         Ok(testbed)
     }
@@ -324,8 +328,7 @@ impl RerunTestbed {
 
     fn count(&mut self, run: &RunResult, pinned: bool) {
         self.runs += 1;
-        let appeared: HashSet<&str> =
-            run.threads.iter().map(|(thread, _, _)| thread.name.as_str()).collect();
+        let appeared: HashSet<&str> = run.appeared().collect();
         let complete =
             self.workload.threads.iter().all(|thread| appeared.contains(thread.name.as_str()));
         self.incomplete += usize::from(pinned && !complete);
@@ -337,6 +340,11 @@ impl RerunTestbed {
 }
 
 impl RunResult {
+    /// The names of its threads.
+    fn appeared(&self) -> impl Iterator<Item = &str> {
+        self.threads.iter().map(|(thread, _, _)| thread.name.as_str())
+    }
+
     fn busy(&self, share: f64) -> bool {
         worth_placing(share, self.threads.iter().map(|(_, _, share)| *share).fold(0.0, f64::max))
     }

@@ -2,7 +2,7 @@
 
 use crate::live::{launch, leaves_alone};
 use crate::programs::*;
-use pinwise_linux::{Launch, ThreadFilter, process};
+use pinwise_linux::{Launch, TargetError, ThreadFilter, process};
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
@@ -68,6 +68,25 @@ fn only_the_threads_that_were_chosen_are_placed() {
     let error = open(choice(Some("nobody"), None)).err().unwrap().to_string();
     let told = "--include and --exclude leave no thread of linux";
     assert!(error.starts_with(told) && error.ends_with("those that run are w-0, w-1"), "{error}");
+}
+
+#[test]
+fn a_program_without_the_threads_of_its_campaign_is_named_with_those_it_has() {
+    let options = RerunOptions {
+        filter: ThreadFilter::default().known(["gone".to_owned()]),
+        ..RerunOptions::default()
+    };
+    let opened = RerunTestbed::new(
+        launch("work"),
+        &machine(),
+        RunMetric::Runtime,
+        options,
+        Interrupt::default(),
+    );
+    let error = opened.err().unwrap();
+    assert!(matches!(&error, TargetError::NoneKnown { known, .. } if known == "gone"), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("(gone); those that run are w-0, w-1") && !error.contains("--include"));
 }
 
 #[test]
