@@ -1,5 +1,5 @@
-//! The program. All of it is in the library beside, which a release build compiles while it still
-//! compiles what the library uses.
+//! The program. All its code is in this package's library. So a release build can compile it at
+//! the same time as the crates it uses.
 
 fn main() -> std::process::ExitCode {
     pinwise::main()

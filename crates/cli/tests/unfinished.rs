@@ -46,7 +46,7 @@ fn stopped<J: Job>(folder: &TempDir, request: J) -> PathBuf {
 }
 
 /// The text, the JSON document and the page of campaign 1. They say how far it is, and give the
-/// command that goes on; the text does it in its first three lines.
+/// command that goes on. The text says it in its first three lines.
 fn shown(folder: &TempDir, store: &str) -> (String, Value, String) {
     let show = ["campaign", "show", "1", "--store", store];
     let text = pinwise(show);

@@ -24,6 +24,7 @@ mod bench;
 mod cache_sizes;
 mod cpu_time;
 mod footprint;
+mod instruction_kind;
 #[cfg_attr(target_arch = "x86_64", path = "microbenchmark/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "microbenchmark/aarch64.rs")]
 #[cfg_attr(
@@ -33,11 +34,10 @@ mod footprint;
 mod kernel;
 mod loaded_program;
 mod memory_sweep;
-mod operation;
 mod pages;
 mod pointer_chase;
 mod random_loads;
 mod run;
 
 pub use bench::HostBench;
-use operation::InstructionKind;
+use instruction_kind::InstructionKind;

@@ -189,7 +189,7 @@ pub struct AppliedPlan<'p> {
 }
 
 impl<'p> AppliedPlan<'p> {
-    /// Pins threads of the processes in `scope` by a plan of this machine, and notes in the folder
+    /// Pins threads of the processes in `scope` by a plan of this machine. Writes to the folder
     /// `notes` what that replaces.
     ///
     /// # Errors

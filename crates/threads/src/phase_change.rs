@@ -24,7 +24,7 @@
 //!
 //! Two causes other than a phase are left out. A probe shows nothing if others took more than
 //! [`PhaseChange::MOST_LOST`] of what the program wanted. A number shows nothing if the standard
-//! errors of its own probes may explain its difference. One difference of CPU_UTIL or LOCK shows
+//! errors of its probes explain its difference. One difference of CPU_UTIL or LOCK shows
 //! nothing either, as its scatter is unknown.
 //!
 //! Limits: a number probed once shows no change. A program that is started anew for each probe

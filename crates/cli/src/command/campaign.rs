@@ -376,23 +376,32 @@ fn resume(one: &One) -> anyhow::Result<()> {
     tell(&store, &answer, one)
 }
 
-/// The document of `campaign show --json`. `None`: this version can read no answer, or the campaign
-/// is a part without its own.
+/// The document of `campaign show --json`. `None`: the campaign is a part without an answer of its
+/// own, or the answer cannot be read. A note on standard error says why.
 fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
     if let Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example = info.new.kind {
         return None;
     }
     let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
-    match pinwise_jobs::answer(info.id, &caller, store).ok()? {
-        Answer::Place(answer) => Some(place::json(&answer, named)),
-        Answer::Compare(answer) => compare::json(store, &answer, named).ok(),
-        Answer::Select(answer) => Some(select::json(&answer, named)),
-        Answer::Characterize(answer) => characterize::json(store, &answer, named).ok(),
-        Answer::Latency(answer) => latency::json(&answer, named).ok(),
-        Answer::Tune(answer) => Some(tune::json(&answer, named)),
-        Answer::Threads(answer) => threads::json(&answer, named).ok(),
-        Answer::Calibrate(answer) => threads::calibration_json(&answer, named).ok(),
-    }
+    let answer = pinwise_jobs::answer(info.id, &caller, store).map_err(anyhow::Error::from);
+    let document = answer.and_then(|answer| match answer {
+        Answer::Place(answer) => Ok(place::json(&answer, named)),
+        Answer::Compare(answer) => compare::json(store, &answer, named),
+        Answer::Select(answer) => Ok(select::json(&answer, named)),
+        Answer::Characterize(answer) => Ok(characterize::json(store, &answer, named)?),
+        Answer::Latency(answer) => Ok(latency::json(&answer, named)?),
+        Answer::Tune(answer) => Ok(tune::json(&answer, named)),
+        Answer::Threads(answer) => Ok(threads::json(&answer, named)?),
+        Answer::Calibrate(answer) => Ok(threads::calibration_json(&answer, named)?),
+    });
+    document
+        .inspect_err(|error| {
+            output::aside(&format!(
+                "note: campaign {}: the answer is left out: {error}",
+                info.id.0
+            ));
+        })
+        .ok()
 }
 
 fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {

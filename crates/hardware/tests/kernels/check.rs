@@ -11,10 +11,10 @@
 #[cfg_attr(target_arch = "x86_64", path = "../../src/microbenchmark/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "../../src/microbenchmark/aarch64.rs")]
 mod kernel;
-#[path = "../../src/microbenchmark/operation.rs"]
-mod operation;
+#[path = "../../src/microbenchmark/instruction_kind.rs"]
+mod instruction_kind;
 
-use operation::InstructionKind;
+use instruction_kind::InstructionKind;
 
 /// Memory whose beginning is a multiple of 16.
 #[repr(align(64))]

@@ -419,8 +419,8 @@ fn about(
     notes
 }
 
-/// Whether a larger number than `n` is worth a try: not where `fewest` threads may do as well, nor
-/// where others disturbed the probes.
+/// Whether a larger number than `n` is worth a try. It is not if `fewest` threads may do as well,
+/// or if others disturbed the probes.
 fn more_may_help(n: u32, fewest: u32, contexts: u32, busy: bool) -> bool {
     !busy && fewer_threads(n, fewest, contexts).is_none()
 }

@@ -86,7 +86,7 @@ fn looks_split_the_sleep_that_is_known_exactly() {
 }
 
 /// Periods that are a multiple of the time between two looks, and others. The looks are as good as
-/// random ones: a share p of n has a relative standard deviation of sqrt((1 - p) / (p n)).
+/// random ones. A share p of n looks has a relative standard deviation of sqrt((1 - p) / (p n)).
 #[test]
 fn looks_show_the_time_at_locks_of_a_thread_that_repeats_itself() {
     for [ran, locked, asleep] in

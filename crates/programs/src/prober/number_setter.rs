@@ -89,8 +89,8 @@ impl NumberSetter {
         }
     }
 
-    /// A note on the CPUs of the program of process `root` that it loses when its limits are put
-    /// back, before any change.
+    /// A note on the CPUs that the program of process `root` loses when its limits are put back.
+    /// Call it before any change.
     pub(crate) fn forgotten(&self, root: Pid, offline: &CpuSet) -> Option<ProgramNote> {
         match self {
             Self::Affinity => affinity::forgotten(&affinity::own(root.main()).ok()?, offline),
@@ -239,8 +239,8 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     Ok(text)
 }
 
-/// The CPUs of a control group, whose `cpuset.cpus` had this text before any change: those of them
-/// that its parent has. If there are none, it inherits all that its parent has. These are online.
+/// The CPUs of a control group whose `cpuset.cpus` had this text before any change. They are the
+/// listed ones that its parent has. If there are none, it inherits all that its parent has. These are online.
 /// The group itself has what was written last.
 fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
