@@ -127,11 +127,11 @@ const EXTREME: &str = "tokens";
 struct Arm {
     name: &'static str,
     watch: Option<Watch>,
-    windows: Vec<SimulatedWindow>,
+    windows: Vec<WatchedWindow>,
     activities: Vec<Activity>,
 }
 
-struct SimulatedWindow {
+struct WatchedWindow {
     /// Units of work per second.
     rate: f64,
     /// Seconds of CPU time per unit of work, the program's and that of watching it.
@@ -232,7 +232,7 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
                 println!("  given up in round {}", arm.windows.len() + 1);
             }
             let count = after.count - before.count;
-            arm.windows.push(SimulatedWindow {
+            arm.windows.push(WatchedWindow {
                 rate: count / (after.at - before.at),
                 cost: (after.cpu - before.cpu + watching) / count,
             });
@@ -256,7 +256,7 @@ fn print(arms: &[Arm]) {
             1 => [&arms[0].windows; 2],
             _ => [&arms[0].windows, &arms[1].windows],
         };
-        let logs = |of: &dyn Fn(&SimulatedWindow) -> f64| -> Vec<f64> {
+        let logs = |of: &dyn Fn(&WatchedWindow) -> f64| -> Vec<f64> {
             let off =
                 |round: usize| (of(&others[0][round]).ln() + of(&others[1][round]).ln()) / 2.0;
             arm.windows.iter().enumerate().map(|(round, on)| of(on).ln() - off(round)).collect()

@@ -54,6 +54,13 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     check_writable(path).map_err(|error| not_written(path, &error))
 }
 
+/// Writes the page of an answer that is printed. Its folder was there when the command began.
+pub(crate) fn write_page_after_answer(path: &Path, page: &str) -> anyhow::Result<()> {
+    let reason = |error: io::Error| unwritable_reason("write", path, &error);
+    fs::write(path, page)
+        .map_err(|error| anyhow::anyhow!("the answer is above, its page is not: {}", reason(error)))
+}
+
 /// Writes a file that the command line names.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fs::write(path, bytes).map_err(|error| not_written(path, &error))

@@ -22,12 +22,11 @@ pub(crate) fn refusal(error: &clap::Error, root: &Command, words: &[OsString]) -
     }
     let words = texts(words);
     let (command, path) = named(root, &words);
-    let name = command.get_name();
     let reason = || match reason(error, command) {
         (reason, meant) if meant.is_empty() => format!("{reason}; see {path} --help"),
         (reason, meant) => reason + &meant,
     };
-    let meant = takes_program(command).then(|| without_dashes(error, name, &words)).flatten();
+    let meant = takes_program(command).then(|| without_dashes(error, command, &words)).flatten();
     Some(Usage(meant.unwrap_or_else(reason)))
 }
 
@@ -59,28 +58,35 @@ fn reason(error: &clap::Error, command: &Command) -> (String, String) {
         ErrorKind::MissingRequiredArgument => format!("missing: {argument}"),
         ErrorKind::ArgumentConflict => match get(ContextKind::PriorArg) {
             prior if prior == argument => format!("'{argument}' is given more than once"),
+            prior if argument.is_empty() => {
+                let typed = get(ContextKind::InvalidSubcommand);
+                format!("'{typed}' cannot be used with {prior}")
+            }
             prior => format!("'{argument}' cannot be used with {prior}"),
         },
+        ErrorKind::TooManyValues => format!("'{argument}' takes no value: leave '={value}' out"),
         kind => format!("{kind} {argument}").trim_end().to_owned(),
     };
     (reason, String::new())
 }
 
 /// What to type if a program stands where only options do.
-fn without_dashes(error: &clap::Error, name: &str, words: &[String]) -> Option<String> {
+fn without_dashes(error: &clap::Error, command: &Command, words: &[String]) -> Option<String> {
     let refused =
         error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
     let refused = refused?.to_string();
     let at = words.iter().position(|word| *word == refused).filter(|at| *at > 1)?;
-    if refused.starts_with('-') || words.iter().any(|word| word == "--") {
+    let is_command = subcommand(command, &refused).is_some();
+    if refused.starts_with('-') || is_command || words.iter().any(|word| word == "--") {
         return None;
     }
     let line =
         |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let (options, program) = (line(&words[1..at]), line(&words[at..]));
     Some(format!(
-        "'{refused}' is not an option of {name}: put a program after --, as in: pinwise \
-         {options} -- {program}"
+        "'{refused}' is not an option of {}: put a program after --, as in: pinwise \
+         {options} -- {program}",
+        command.get_name()
     ))
 }
 
@@ -195,9 +201,19 @@ mod tests {
                 "pinwise place --pid 7 --cgroup x",
                 "'--pid <PID>' cannot be used with --cgroup <DIR>; see pinwise place --help",
             ),
+            (
+                "pinwise report 1 --json characterization",
+                "'characterization' cannot be used with <ID>, --json; see pinwise report --help",
+            ),
+            (
+                "pinwise place --json=1",
+                "'--json' takes no value: leave '=1' out; see pinwise place --help",
+            ),
         ] {
             assert_eq!(of(line).as_deref(), Some(expected), "{line}");
         }
+        let options_first = of("pinwise threads --budget 5s calibrate").unwrap();
+        assert!(!options_first.contains("-- calibrate"), "{options_first}");
     }
 
     #[test]

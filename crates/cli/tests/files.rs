@@ -63,7 +63,11 @@ fn types(text: &str) -> impl Iterator<Item = String> {
     let kinds = ["struct", "enum", "trait", "type", "union"];
     let code = text.split("\nmod tests {").next().unwrap_or_default().lines();
     code.filter(|line| !line.starts_with([' ', '/'])).filter_map(move |line| {
-        let mut words = line.split(' ').skip_while(|word| word.starts_with("pub"));
+        let declared = match line.split_once(") ") {
+            Some((visibility, rest)) if visibility.starts_with("pub(") => rest,
+            _ => line.strip_prefix("pub ").unwrap_or(line),
+        };
+        let mut words = declared.split(' ');
         kinds.contains(&words.next()?).then_some(())?;
         let name = words.next()?.split(|c: char| !c.is_alphanumeric()).next()?;
         Some(name.to_owned())

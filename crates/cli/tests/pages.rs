@@ -2,8 +2,9 @@
 
 mod support;
 
+use serde_json::Value;
 use std::fs;
-use support::{agree, json, pinwise};
+use support::{agree, json, pinwise, words_of_page};
 use tempfile::TempDir;
 
 /// Threads that count, as many as the number. The program ends soon.
@@ -58,6 +59,35 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         json(&pinwise(report.iter().chain(&at)));
         let terminal = String::from_utf8(shown.stdout).unwrap();
         assert!(!terminal.starts_with('\n') && !terminal.is_empty(), "{question:?}");
-        agree(&terminal, &fs::read_to_string(page).unwrap());
+        let page = fs::read_to_string(page).unwrap();
+        agree(&terminal, &page);
+        let document = json(&pinwise(["campaign", "show", "1", "--json"].iter().chain(&at)));
+        let [terminal, page] = [terminal, words_of_page(&page)].map(|said| plain(&said));
+        for text in texts(&document) {
+            for said in [&terminal, &page] {
+                assert!(said.contains(&plain(&text)), "{question:?}: {text:?} is not in {said}");
+            }
+        }
     }
+}
+
+/// The values of every `text` of a document. Notes on how threads were watched are left out: the
+/// terminal shows them with `--verbose`.
+fn texts(document: &Value) -> Vec<String> {
+    match document {
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(fields) => {
+            let watching = ["watching", "watched_otherwise"].map(Value::from);
+            let text = fields.get("text").and_then(Value::as_str).map(str::to_owned);
+            let shown = fields.get("kind").is_none_or(|kind| !watching.contains(kind));
+            text.filter(|_| shown).into_iter().chain(fields.values().flat_map(texts)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Words in small letters with one blank between them, without the last full stop.
+fn plain(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    words.trim_end_matches('.').to_owned()
 }

@@ -135,6 +135,27 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
 }
 
 #[test]
+fn a_refusal_comes_with_the_threads_that_were_left_alone_for_their_affinity() {
+    let Some(taskset) = tool("taskset") else { return };
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    // Two of the three threads of the pipeline.
+    for thread in before.keys().rev().take(2) {
+        let cpu = before[thread].split(['-', ',']).next().unwrap();
+        let thread = thread.to_string();
+        let confined = Command::new(&taskset).args(["-pc", cpu, &thread]).output().unwrap();
+        assert!(confined.status.success());
+    }
+    let refused = target.place("20").output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    let [.., note, error] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert!(error.contains("1 thread for "), "{said}");
+    assert!(note.contains("ipfwd0-T") && note.contains("ipfwd0-P"), "{said}");
+}
+
+#[test]
 fn a_process_that_is_being_searched_is_refused_to_others() {
     let folder = TempDir::new().unwrap();
     let program = Program::start(Command::new("sh").args(["-c", SPIN]));

@@ -7,7 +7,7 @@ use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::OpenSubject;
 use crate::placement_request::PlacementRequest;
 use crate::plan_file;
-use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, too_few};
+use crate::prepare_placement::{PreparedSearch, ensure_choice, explained, prepare_search, too_few};
 use crate::resume_check::reopen;
 use crate::stored_campaign;
 use crate::subject::Subject;
@@ -112,9 +112,10 @@ impl Job for PlaceRequest {
             let [spent, left] = [asked - left, left].map(|time| time.as_secs_f64());
             note(events, Notice::BudgetSpent { spent, left })?;
         }
-        ensure_choice(&prepared)?;
+        explained(ensure_choice(&prepared), &*prepared.testbed, events)?;
         let PreparedSearch { request, testbed, new, search } = prepared;
-        if let Some(few) = too_few(&request, &*testbed, &search, begin.elapsed())? {
+        let few = too_few(&request, &*testbed, &search, begin.elapsed());
+        if let Some(few) = explained(few, &*testbed, events)? {
             note(events, few)?;
         }
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;

@@ -12,7 +12,7 @@ use crate::placement_request::PlacementRequest;
 use crate::profiling_cost::{decide_core_local, profiling_outlook};
 use crate::subject::Subject;
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
-use pinwise_measure::Time;
+use pinwise_measure::{ProgramNote, Time};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::{PlacementSearch, SearchError, StrategyName};
 use pinwise_present::{Notice, figures};
@@ -96,14 +96,16 @@ pub(crate) fn prepare_search(
         seed: request.question.seed,
     };
     // Before anything is stored: a question that has no answer makes no campaign.
-    let search = PlacementSearch::new(&request.question, &tree, &new.workload).map_err(
-        |error| match error {
-            SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
-                JobError::usage(error)
-            }
-            error => error.into(),
-        },
-    )?;
+    let search =
+        PlacementSearch::new(&request.question, &tree, &new.workload).map_err(
+            |error| match error {
+                SearchError::Local(_)
+                | SearchError::Profiling(_)
+                | SearchError::TooSmall { .. } => JobError::usage(error),
+                error => error.into(),
+            },
+        );
+    let search = explained(search, &*testbed, events)?;
     if let [only] = tree.leaves() {
         let name = &new.workload.name;
         let only = only.0;
@@ -116,6 +118,23 @@ pub(crate) fn prepare_search(
         )));
     }
     Ok(PreparedSearch { request, testbed, new, search })
+}
+
+/// Gives `checked` back. If it is an error, notes on threads that are left alone come first: they
+/// may be its cause.
+pub(crate) fn explained<T>(
+    checked: Result<T, JobError>,
+    testbed: &dyn OpenSubject,
+    events: &mut dyn Events,
+) -> Result<T, JobError> {
+    if checked.is_err() {
+        for about in testbed.notes() {
+            if let ProgramNote::LeftAlone { .. } = about {
+                note(events, about)?;
+            }
+        }
+    }
+    checked
 }
 
 /// An error if there is one assignment only. Do not call it in a search among several numbers of

@@ -94,7 +94,10 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
         Is::NotChosen => "not chosen yet".into(),
         Is::Exhaustive { assignments, times } => {
             let times = if *times == 1 { "once".to_owned() } else { format!("{times} times over") };
-            format!("exhaustive: the {} assignments fit the budget {times}", group(assignments))
+            match group(assignments).as_str() {
+                "1" => format!("exhaustive: the only assignment fits the budget {times}"),
+                many => format!("exhaustive: the {many} assignments fit the budget {times}"),
+            }
         }
         Is::ExhaustiveAsked { assignments, fits } => {
             let doubt =

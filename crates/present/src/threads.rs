@@ -4,11 +4,12 @@ use crate::gain::{against, decided_by, gain_text, raise_budget};
 use crate::other_load::busy;
 use crate::reason::unmeasured_remedy;
 use crate::verdict::SIMULATED;
-use crate::{figures, note};
+use crate::{figures, note, tagged};
 use pinwise_placement::{Budget, ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
 use pinwise_threads::{
     NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, SetAside, Sign, ThreadsNote,
 };
+use serde_json::Value;
 use std::time::Duration;
 
 /// Which searches the thresholds of a calibration are for. `found`: there are thresholds.
@@ -183,6 +184,16 @@ pub struct NumberSearchStop<'a> {
 }
 
 impl NumberSearchStop<'_> {
+    /// The end with its kind and values. What `settled` says depends on whether fresh windows
+    /// compared the number.
+    pub fn tagged(&self) -> Value {
+        let mut tagged = tagged(&self.end, self.text());
+        if self.end == NumberSearchEnd::Settled {
+            tagged["compared"] = self.compared.into();
+        }
+        tagged
+    }
+
     /// The end in a line.
     pub fn text(&self) -> String {
         let &Self { end, n, advice, compared, share, tolerance, .. } = self;
@@ -359,14 +370,14 @@ pub struct NothingCompared {
     pub others: Option<f64>,
     /// The budget of the whole search.
     pub budget: Duration,
-    /// The search was stopped before its end, and can be resumed.
-    pub interrupted: bool,
+    /// The search has not come to its end.
+    pub unfinished: bool,
 }
 
 impl NothingCompared {
     /// The answer in a few sentences.
     pub fn text(&self) -> String {
-        let Self { n, above_max, numbers, set_aside, others, budget, interrupted } = self;
+        let Self { n, above_max, numbers, set_aside, others, budget, unfinished } = self;
         if let Some(default) = above_max {
             return format!(
                 "Undecided: n = {n} was not compared with the default, n = {default}. To decide \
@@ -381,7 +392,7 @@ impl NothingCompared {
             0 => String::new(),
             _ => format!(" Set aside: {}.", set_aside_text(*set_aside)),
         };
-        let to = match interrupted {
+        let to = match unfinished {
             true => RESUME.into(),
             false => raise_budget(Budget::Time(*budget), 2.0, others.is_some()),
         };
@@ -391,13 +402,14 @@ impl NothingCompared {
 
 /// Why measurements were set aside: `2 starved by others, 1 failed`.
 pub fn set_aside_text(set_aside: SetAside) -> String {
-    let SetAside { failed, idle, starved, jumped, earlier } = set_aside;
+    let SetAside { failed, cut_short, idle, starved, jumped, earlier } = set_aside;
     let kinds = [
         (starved, "starved by others"),
         (idle, "without progress"),
         (failed, "failed"),
+        (cut_short, "cut short by --budget"),
         (jumped, "of another load"),
-        (earlier, "before runs were timed"),
+        (earlier, "made before whole runs"),
     ];
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
@@ -515,7 +527,7 @@ mod tests {
             set_aside: SetAside { starved: 3, failed: 1, ..SetAside::default() },
             others: Some(0.8),
             budget: Duration::from_secs(30),
-            interrupted: false,
+            unfinished: false,
         };
         let text = "Undecided: n = 2 was the only number probed. Set aside: 3 starved by others, 1 \
             failed. To decide it, raise --budget to 1m on a quieter machine.";
@@ -529,7 +541,7 @@ mod tests {
         let text = "Undecided: n = 2 was compared with no other number on fresh windows. To \
             decide it, raise --budget to 1m.";
         assert_eq!(cut.text(), text);
-        let text = NothingCompared { interrupted: true, ..cut }.text();
+        let text = NothingCompared { unfinished: true, ..cut }.text();
         assert!(text.ends_with("on fresh windows. To decide it, resume the search."), "{text}");
         let text = NothingCompared { above_max: Some(4), ..alone }.text();
         assert!(text.ends_with("the default, n = 4. To decide it, raise --max to 4."), "{text}");

@@ -66,9 +66,9 @@ fn unannounced(outcome: &Outcome) -> String {
             format!("no assignment could be measured; the last failure: {}", unmeasured(failure))
         }
         _ => format!(
-            "too little time for placing ({}, {})",
-            figures::duration(cost.time),
-            figures::counted(cost.measurements, "measurement")
+            "its search was too short ({} in {})",
+            figures::counted(cost.measurements, "measurement"),
+            figures::duration(cost.time)
         ),
     }
 }
@@ -276,7 +276,7 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
         LastComparisonNote::RoundsStarved { rounds, of } => {
             format!(
-                "{rounds} of {of} rounds do not count: others took CPU time it wanted; stop them"
+                "{rounds} of {of} rounds do not count: other programs took its CPU time; stop them"
             )
         }
         LastComparisonNote::WindowsMissing { windows, error } => {

@@ -78,7 +78,7 @@ impl Unfinished {
 }
 
 /// In place of an answer that a search does not have yet.
-pub(crate) fn no_answer_yet(info: &CampaignInfo) -> &'static str {
+pub fn no_answer_yet(info: &CampaignInfo) -> &'static str {
     match info.running {
         true => "No answer yet: the campaign is running.",
         false => "No answer yet: the search has not ended.",

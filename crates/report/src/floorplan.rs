@@ -28,7 +28,7 @@ pub(crate) struct Block {
     pub(crate) context: bool,
     /// No thread within.
     pub(crate) idle: bool,
-    pub(crate) chips: Vec<ThreadMark>,
+    pub(crate) marks: Vec<ThreadMark>,
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -88,12 +88,12 @@ fn domain(
         .map(|child| self::domain(machine, child, String::new(), on))
         .collect();
     let context = blocks.is_empty();
-    let chips: Vec<ThreadMark> =
+    let marks: Vec<ThreadMark> =
         if context { domain.cpus.iter().flat_map(on).collect() } else { Vec::new() };
-    let idle = chips.is_empty() && blocks.iter().all(|inner| inner.idle);
+    let idle = marks.is_empty() && blocks.iter().all(|inner| inner.idle);
     let closed = context && domain.cpus.iter().all(|cpu| !machine.allowed.contains(cpu));
     let label = if closed { format!("{label}, not allowed") } else { label };
-    Block { label, context, idle, chips, blocks: merge_idle(blocks) }
+    Block { label, context, idle, marks, blocks: merge_idle(blocks) }
 }
 
 /// Runs of three or more idle boxes as one.
@@ -119,7 +119,7 @@ fn close_run(run: &mut Vec<Block>, merged: &mut Vec<Block>) {
             label,
             context: false,
             idle: true,
-            chips: Vec::new(),
+            marks: Vec::new(),
             blocks: Vec::new(),
         }];
     }

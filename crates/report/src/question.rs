@@ -4,7 +4,9 @@ use crate::evidence::Evidence;
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Budget, Outcome, PlacementQuestion};
 use pinwise_present::figures;
-use pinwise_present::{Files, NextStep, next_steps, shell, stop_reasons, strategy_reasons};
+use pinwise_present::{
+    Files, NextStep, next_steps, profiling_end, shell, stop_reasons, strategy_reasons,
+};
 use pinwise_topology::SharingTree;
 
 /// A term and what it is.
@@ -65,6 +67,9 @@ pub(crate) fn asked(
         ),
     ));
     rows.push(("Stopped because", stop_reasons(&outcome.stopped_because)));
+    if let Some(forecast) = &outcome.forecast {
+        rows.push(("Profiling ended because", profiling_end(&forecast.ended)));
+    }
     rows.push(("Confidence", figures::percent(question.confidence)));
     rows.push(("Seed", question.seed.to_string()));
     rows.push(("Begun", figures::date(info.started)));

@@ -9,7 +9,7 @@ use pinwise_jobs::{ComparedNumbers, Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, NumberAnswer, Unfinished, no_number, sentence, tagged_threads_notes, texts,
+    Files, NextStep, Unfinished, no_number, sentence, tagged_threads_notes, texts,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 pub struct ThreadsSearch {
     /// Its answer, or why it has none, as a sentence.
     pub verdict: String,
+    /// Why it ended, as a sentence.
+    pub ended: Option<String>,
     /// The number that it chose.
     pub chosen: Option<u32>,
     /// What progress is counted in.
@@ -37,22 +39,18 @@ impl ThreadsSearch {
         confirmation: Option<&Confirmation>,
         compared: Option<ComparedNumbers>,
     ) -> Self {
-        let verdict = match &outcome.found {
+        let compared = compared.or_else(|| confirmation.and_then(Confirmation::compared_numbers));
+        let (verdict, ended) = match &outcome.found {
             Ok(found) => {
                 let stopped = outcome.stopped(found, compared.is_some()).text();
-                let answer = outcome.answer(found, confirmation, compared);
-                match &answer {
-                    NumberAnswer::Estimated(_) | NumberAnswer::Unconfirmed(_) => {
-                        format!("{}. {}", answer.text().trim_end_matches('.'), sentence(&stopped))
-                    }
-                    _ => answer.text(),
-                }
+                (outcome.answer(found, confirmation, compared).text(), Some(sentence(&stopped)))
             }
-            Err(why) => no_number(info, why.as_ref()),
+            Err(why) => (no_number(info, why.as_ref()), None),
         };
         let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);
         Self {
             verdict,
+            ended,
             chosen: outcome.number(confirmation),
             unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
             probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
@@ -74,6 +72,7 @@ pub fn threads_page(
     let document = ThreadsDocument {
         info,
         verdict: &search.verdict,
+        ended: search.ended.as_deref(),
         unfinished,
         notes: &search.notes,
         figure: figure(search),
@@ -94,6 +93,7 @@ pub fn threads_page(
 struct ThreadsDocument<'a> {
     info: &'a CampaignInfo,
     verdict: &'a str,
+    ended: Option<&'a str>,
     unfinished: Option<&'a Unfinished>,
     notes: &'a [String],
     figure: Figure,

@@ -112,14 +112,16 @@ pub fn tune_page(
         notes: &search.notes,
         ways: ways(search),
         drawing: drawing(search),
-        number: number.map(|number| (number.verdict.as_str(), threads::figure(number))),
+        number: number.map(|number| {
+            (number.verdict.as_str(), number.ended.as_deref(), threads::figure(number))
+        }),
         tried: tried(search),
         placed: placed(search),
         parts: search.parts.iter().map(|part| CampaignPart::of(part, files)).collect(),
         next: next(info, search, files),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let number = document.number.as_ref().map(|(_, figure)| figure);
+    let number = document.number.as_ref().map(|(.., figure)| figure);
     let figures = [Some(&document.ways), number, Some(&document.tried)].into_iter().flatten();
     let charts: Vec<&Chart> = figures.filter_map(|figure| figure.chart.as_ref()).collect();
     let title =
@@ -139,7 +141,7 @@ struct TuneDocument<'a> {
     /// What is drawn, and the drawing.
     drawing: Option<(String, Block)>,
     /// The answer of the search for the number, and what it probed.
-    number: Option<(&'a str, Figure)>,
+    number: Option<(&'a str, Option<&'a str>, Figure)>,
     tried: Figure,
     placed: Table,
     parts: Vec<CampaignPart>,

@@ -403,6 +403,7 @@ fn a_search_for_a_number_shows_its_answer_and_every_probe() {
     let probes = [probe(4, 40.0), probe(2, 25.0), probe(4, 44.0)];
     let mut search = ThreadsSearch {
         verdict: "n = 4 (3-4).".into(),
+        ended: None,
         chosen: Some(4),
         unit: Unit::rate("frames/s"),
         probes: probes.to_vec(),

@@ -5,6 +5,8 @@
 pub struct SetAside {
     /// They failed.
     pub failed: usize,
+    /// The budget cut them short.
+    pub cut_short: usize,
     /// They showed no progress, and were made again.
     pub idle: usize,
     /// Others starved them, and they were made again.
@@ -18,6 +20,6 @@ pub struct SetAside {
 impl SetAside {
     /// All of them.
     pub fn total(self) -> usize {
-        self.failed + self.idle + self.starved + self.jumped + self.earlier
+        self.failed + self.cut_short + self.idle + self.starved + self.jumped + self.earlier
     }
 }

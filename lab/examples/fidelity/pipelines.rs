@@ -128,16 +128,15 @@ fn comparison(all: &[Figures]) -> String {
     use PacketProgram::{Hash1L1, Hash1L2, Hash1Mem, IntAdd, IntMul};
     let nine = &PacketProgram::ALL[..VARIANTS];
     let caches = &[Hash1L1, Hash1L2, Hash1Mem][..];
-    type PublishedSlowdown = fn(&Figures) -> f64;
-    let best: PublishedSlowdown = |figures| figures.best / 1e6;
-    let worst: PublishedSlowdown = |figures| figures.worst;
-    let apart: PublishedSlowdown = |figures| figures.best * figures.worst / 1e6;
-    let naive: PublishedSlowdown = |figures| figures.naive;
-    let balanced: PublishedSlowdown = |figures| figures.balanced[1];
-    let uneven: PublishedSlowdown = |figures| figures.balanced[2];
-    let evens: PublishedSlowdown =
-        |figures| 1.0 - (1.0 - figures.balanced[2]) / (1.0 - figures.balanced[0]);
-    let rows: [(&str, &str, &[PacketProgram], PublishedSlowdown, &str); 15] = [
+    type FigureOf = fn(&Figures) -> f64;
+    let best: FigureOf = |figures| figures.best / 1e6;
+    let worst: FigureOf = |figures| figures.worst;
+    let apart: FigureOf = |figures| figures.best * figures.worst / 1e6;
+    let naive: FigureOf = |figures| figures.naive;
+    let balanced: FigureOf = |figures| figures.balanced[1];
+    let uneven: FigureOf = |figures| figures.balanced[2];
+    let evens: FigureOf = |figures| 1.0 - (1.0 - figures.balanced[2]) / (1.0 - figures.balanced[0]);
+    let rows: [(&str, &str, &[PacketProgram], FigureOf, &str); 15] = [
         ("best and worst, M packets/s apart", "0.65", caches, apart, "MICRO 2009, figure 6(b)"),
         ("worst", "48 to 55 % (two to four instances)", caches, worst, "MICRO 2009, figure 6(a)"),
         (

@@ -97,7 +97,7 @@ impl Characterize {
         let answer = events::run(request, &caller, &mut store, self.json)?;
         tell(&store, &answer, self.store.named(), Some(begin.elapsed()), self.json)?;
         let (Some(file), Some(kept)) = (&self.html, &answer.kept) else { return Ok(()) };
-        output::write(file, pinwise_report::characterization_page(kept)?.as_bytes())
+        output::write_page_after_answer(file, &pinwise_report::characterization_page(kept)?)
     }
 }
 

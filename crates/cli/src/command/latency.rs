@@ -71,7 +71,7 @@ impl Latency {
         };
         shown.print(self.json)?;
         match &self.html {
-            Some(file) => output::write(file, shown.page()?.as_bytes()),
+            Some(file) => output::write_page_after_answer(file, &shown.page()?),
             None => Ok(()),
         }
     }

@@ -55,8 +55,8 @@ impl Run {
         if let Some(MissingThreads { names, program }) = missing {
             let names = named_threads(&names);
             output::aside(&format!(
-                "warning: {names} never appeared: it lived only a few ms, or this is not the \
-                 program of the plan ({program})"
+                "warning: {names} never appeared: the plan's program is {program}; threads of a \
+                 few ms go unseen"
             ));
         }
         if let Some(signal) = status.signal() {

@@ -14,9 +14,8 @@ use crate::events;
 use crate::output::{self, Interrupted};
 use arguments::ThreadsSubcommand;
 use document::UnfinishedThreadsJson;
-use pinwise_campaign::CampaignId;
 use pinwise_jobs::{Failure, JobError, ThreadsAnswer};
-use pinwise_present::Files;
+use pinwise_present::{Files, no_answer_yet};
 use serde_json::Value;
 use std::path::Path;
 
@@ -60,7 +59,9 @@ fn shown(answer: &ThreadsAnswer, files: Files<'_>) -> Result<ThreadsJson, String
             unfinished: answer.unfinished(files),
             ..ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))
         }),
-        Err(why) => Err(why.as_ref().map_or_else(|| not_ended(id, files), ToString::to_string)),
+        Err(why) => {
+            Err(why.as_ref().map_or_else(|| no_answer_yet(campaign).into(), ToString::to_string))
+        }
     }
 }
 
@@ -93,11 +94,6 @@ pub(crate) fn tell(
         .into());
     }
     Ok(())
-}
-
-/// Why a search has no answer that nobody ended.
-pub(crate) fn not_ended(id: CampaignId, files: Files<'_>) -> String {
-    format!("it has not ended; continue with: {}", files.resume(id))
 }
 
 fn print_remains(

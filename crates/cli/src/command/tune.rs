@@ -4,15 +4,14 @@ mod arguments;
 mod document;
 mod text;
 
-use super::threads::{Edges, NumberArguments, RunFiles, not_ended};
+use super::threads::{Edges, NumberArguments, RunFiles};
 use crate::events;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{TuneJson, UnfinishedTuneJson};
 use pinwise_jobs::{JobError, TuneAnswer, TuneRequest};
 use pinwise_placement::Unmeasured;
-use pinwise_present::Files;
-use pinwise_present::unmeasured;
+use pinwise_present::{Files, no_answer_yet, unmeasured};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +76,7 @@ pub(crate) fn tell(
 ) -> anyhow::Result<()> {
     let files = Files::of_store(named);
     let Some(document) = TuneJson::of(answer) else {
-        return print_remains(answer, not_ended(answer.campaign.id, files), files, json);
+        return print_remains(answer, no_answer_yet(&answer.campaign).into(), files, json);
     };
     // The answer first: what went wrong after it does not take it away.
     if json {
@@ -106,7 +105,7 @@ pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> Value {
     let files = Files::of_store(named);
     match TuneJson::of(answer) {
         Some(document) => document.json(files),
-        None => UnfinishedTuneJson::of(answer, not_ended(answer.campaign.id, files)).json(files),
+        None => UnfinishedTuneJson::of(answer, no_answer_yet(&answer.campaign).into()).json(files),
     }
 }
 

@@ -174,6 +174,16 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
 /// Requires that a page says what the terminal says above its first empty line: each line of it, in
 /// order.
 pub(crate) fn agree(terminal: &str, page: &str) {
+    let said = words_of_page(page);
+    let mut rest = said.as_str();
+    for line in terminal.lines().take_while(|line| !line.is_empty()) {
+        let after = rest.split_once(line);
+        rest = after.unwrap_or_else(|| panic!("{line:?} is not on the page: {terminal}\n{said}")).1;
+    }
+}
+
+/// What a reader sees on a page, with one blank between words.
+pub(crate) fn words_of_page(page: &str) -> String {
     let body = page.split_once("<body>").unwrap().1.split("<script").next().unwrap();
     let mut words = String::new();
     for (index, part) in body.split('<').enumerate() {
@@ -184,9 +194,5 @@ pub(crate) fn agree(terminal: &str, page: &str) {
     for (escape, letter) in [("&#39;", "'"), ("&#43;", "+"), ("&#38;", "&")] {
         said = said.replace(escape, letter);
     }
-    let mut rest = said.as_str();
-    for line in terminal.lines().take_while(|line| !line.is_empty()) {
-        let after = rest.split_once(line);
-        rest = after.unwrap_or_else(|| panic!("{line:?} is not on the page: {terminal}\n{said}")).1;
-    }
+    said
 }

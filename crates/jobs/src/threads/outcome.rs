@@ -53,8 +53,8 @@ pub struct ThreadsOutcome {
     pub notes: Vec<ThreadsNote>,
     /// No fresh windows compared the number, though they should have, or still will.
     pub uncompared: bool,
-    /// The search has not come to its end, and can be resumed.
-    pub interrupted: bool,
+    /// The search has not come to its end: it runs, was stopped, or was killed.
+    pub unfinished: bool,
 }
 
 /// A probe, and what it showed.
@@ -149,7 +149,7 @@ impl ThreadsOutcome {
             others,
             notes,
             uncompared: false,
-            interrupted: false,
+            unfinished: false,
         };
         if let Counting::Program(program) = &counting {
             outcome.speed_up(program.speedup_of_progress());
@@ -234,7 +234,7 @@ impl ThreadsOutcome {
             set_aside: SetAside { earlier: 0, ..self.set_aside },
             others: self.others,
             budget: self.question.request.time(),
-            interrupted: self.interrupted,
+            unfinished: self.unfinished,
         }
     }
 

@@ -49,8 +49,8 @@ pub enum MachineCondition {
 
 impl Plan {
     /// How this machine differs from the one that the plan was found on. `here` is its fingerprint,
-    /// `allowed` its CPUs that may be used. Empty if the plan fits. A condition that either side does not know is no
-    /// difference.
+    /// `allowed` its CPUs that may be used. Empty if the plan fits. A condition that either side
+    /// does not know is no difference.
     pub fn differences(&self, here: &Fingerprint, allowed: &CpuSet) -> Vec<PlanDifference> {
         let planned = &self.machine;
         let machine = if planned.topology != here.topology {

@@ -239,9 +239,9 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     Ok(text)
 }
 
-/// The CPUs of a control group whose `cpuset.cpus` had this text before any change. They are the
-/// listed ones that its parent has. If there are none, it inherits all that its parent has. These are online.
-/// The group itself has what was written last.
+/// The CPUs of a control group whose `cpuset.cpus` had this text before any change. They are those
+/// of the list that its parent has. If there are none, it inherits all that its parent has. These
+/// are online. The group itself has what was written last.
 fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
     if let Some(parent) = effective(&directory.join("..")) {

@@ -62,6 +62,7 @@ impl Tuned {
         let name = &self.campaign.info.new.workload.name;
         let number = ThreadsSearch {
             verdict: "n = 4 (3-4).".into(),
+            ended: None,
             chosen: Some(4),
             unit: unit.clone(),
             probes: vec![probe(4, 1.2e6), probe(2, 0.7e6), probe(8, 1e6)],

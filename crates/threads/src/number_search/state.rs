@@ -174,8 +174,13 @@ impl<'a> SearchState<'a> {
             Err(error) => self.failed = Some(error.clone().into()),
         }
         // A stage that ends with a failure makes all of its records earlier ones.
-        if record.outcome.is_err() && self.progressed.stage == before {
-            self.set_aside.failed += 1;
+        if let Err(error) = &record.outcome
+            && self.progressed.stage == before
+        {
+            match error.expired {
+                true => self.set_aside.cut_short += 1,
+                false => self.set_aside.failed += 1,
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::search::{SearchArguments, fraction, short, time};
 use super::simulation::{SimulationArguments, built_in};
 use crate::number_argument;
-use crate::output::Usage;
+use crate::output::{self, Usage};
 use crate::reading_arguments::ReadingArguments;
 use clap::{ArgGroup, Args};
 use pinwise_jobs::{
@@ -107,15 +107,8 @@ impl SubjectArguments {
                 "{what} needs a metric: add --metric, as in --metric 'cmd:…'"
             )));
         }
-        // A script may have such text of its own.
-        let asks = |word: &String| {
-            word.ends_with(PlannedNumber::PLACE) && !word.contains([' ', '\n', '(', '"', '\''])
-        };
-        if let Some(word) = self.command.iter().find(|word| asks(word)) {
-            return Err(Usage(format!(
-                "{word}: only threads and tune put a number here: write the number, or use pinwise \
-                 tune"
-            )));
+        if let Some(note) = unfilled_number(&self.command) {
+            output::aside(&format!("note: {note}"));
         }
         let usual = if !self.command.is_empty() {
             match &self.metric {
@@ -221,5 +214,31 @@ impl SubjectArguments {
         self.tree
             .map(|pid| Subject::Tree(pid.0))
             .or_else(|| self.cgroup.clone().map(Subject::Cgroup))
+    }
+}
+
+/// A note on a place for the number of threads, which only other commands fill. awk and xargs give
+/// the same text a meaning.
+fn unfilled_number(command: &[String]) -> Option<String> {
+    let asks = |word: &&String| {
+        word.ends_with(PlannedNumber::PLACE) && !word.contains([' ', '\n', '(', '"', '\''])
+    };
+    command.iter().find(asks).map(|word| {
+        format!("the program gets '{word}' as it is: only threads and tune put a number there")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_for_a_number_reaches_the_program_with_a_note() {
+        let of =
+            |line: &str| unfilled_number(&line.split('+').map(str::to_owned).collect::<Vec<_>>());
+        let note = of("pigz+-p{n}+file").unwrap();
+        assert!(note.starts_with("the program gets '-p{n}' as it is"), "{note}");
+        assert_eq!(of("awk+{ print n }+file"), None);
+        assert_eq!(of("sh+-c+for i in $(seq {n})"), None);
     }
 }

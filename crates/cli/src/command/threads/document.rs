@@ -9,7 +9,7 @@ use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{ThreadActivity, Unavailable};
 use pinwise_placement::{Gain, LastComparisonVerdict, Way};
-use pinwise_present::{Files, Unfinished, set_aside_text, tagged, tagged_threads_notes, texts};
+use pinwise_present::{Files, Unfinished, set_aside_text, tagged_threads_notes, texts};
 use pinwise_programs::HalfDifference;
 use pinwise_threads::{
     FoundNumber, NumberAdvice, PhaseChange, PublishedQuestion, SearchMethod, ThreadRange,
@@ -299,7 +299,7 @@ pub(crate) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
 
 impl ThreadsJson {
     /// Why the search ended, in a line.
-    pub(super) fn why(&self) -> String {
+    pub(crate) fn why(&self) -> String {
         texts(&self.stopped_because).concat()
     }
 
@@ -369,11 +369,11 @@ impl ThreadsJson {
         found: &FoundNumber,
         compared: Option<ComparedNumbers>,
     ) -> Self {
-        let stopped = outcome.stopped(found, compared.is_some()).text();
+        let stopped = outcome.stopped(found, compared.is_some()).tagged();
         Self {
             unconfirmed: outcome.estimate(found, compared).unconfirmed(),
             estimate: ThreadsOutcome::advice(found, compared),
-            stopped_because: vec![tagged(&found.stopped, stopped)],
+            stopped_because: vec![stopped],
             ..self
         }
     }

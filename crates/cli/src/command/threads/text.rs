@@ -143,7 +143,7 @@ fn critical(roles: &[RoleTime]) -> String {
         .map(|role| format!("{} ({})", one_line(&role.role), share(wanted(role).min(1.0))))
         .collect();
     if names.is_empty() {
-        return "none: no thread ran in the window, or none was sampled while it did".into();
+        return "unknown: no thread was seen while it ran; a longer --window may show it".into();
     }
     format!("{}: share of the time that they had work", names.join(", "))
 }

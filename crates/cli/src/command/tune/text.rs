@@ -107,6 +107,7 @@ fn searched(
     } else {
         sheet.paragraph("", 0, "The number alone:");
     }
+    sheet.line("ended", &surveyed.why());
     sheet.text.push_str(&threads::probed(surveyed, sheet.width));
     if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
