@@ -62,7 +62,7 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
         sheet.text.push_str(&format!(
             "\nThreads with n = {}, shares of their time:\n{}",
             row.parameter,
-            output::fitted(roles(&row.roles), width, &[9])
+            output::fitted(roles(&row.roles), width, &[9, 8, 7, 6])
         ));
     }
     sheet.text
@@ -108,10 +108,13 @@ pub(crate) fn watched(document: &ThreadsJson) -> Option<String> {
     ))
 }
 
+/// Columns of [`probes`] that a narrow terminal does without: JSON and the page have them.
+const SPARE: [usize; 3] = [4, 3, 2];
+
 /// The probes, as a table.
 pub(crate) fn probed(document: &ThreadsJson, width: usize) -> String {
     let table = probes(&document.probes, document.unit.as_ref(), document.method);
-    output::fitted(table, width, &[])
+    output::fitted(table, width, &SPARE)
 }
 
 /// Of a search that has no answer: why, how far it is, and its probes.
@@ -131,7 +134,7 @@ pub(crate) fn probed_so_far(sheet: &mut LabelledLines, outcome: &ThreadsOutcome)
     }
     let method = outcome.question.request.method.name();
     let table = probes(&rows(&outcome.probes), outcome.unit.as_ref(), method);
-    sheet.text.push_str(&format!("\n{}", output::fitted(table, sheet.width, &[])));
+    sheet.text.push_str(&format!("\n{}", output::fitted(table, sheet.width, &SPARE)));
 }
 
 /// The roles that the program waits for.
@@ -285,7 +288,10 @@ mod tests {
             let text = shown(&idle, method);
             assert!(text.lines().skip(1).all(|line| line.ends_with(" -")), "{text}");
         }
-        let text = shown(&[probed(2.0, Some(0.1))], "survey");
+        let one = [probed(2.0, Some(0.1))];
+        let text = shown(&one, "survey");
         assert!(text.ends_with("5.0 %"), "{text}");
+        let narrow = output::fitted(probes(&one, Some(&unit), "survey"), 60, &SPARE);
+        assert!(narrow.lines().count() == 2 && narrow.contains("CPU_UTIL"), "{narrow}");
     }
 }
