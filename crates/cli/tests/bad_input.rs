@@ -8,8 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-use support::{PINWISE, Program, affinities, wait_until};
+use support::{PATIENCE, PINWISE, Program, affinities, wait_until};
 use tempfile::TempDir;
 
 /// Runs `place` and gives its exit code and its complaint, which is the last line on stderr. Checks
@@ -351,9 +350,7 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     }
     let workload = ["workload", "intadd", "--instances", "1", "--seconds", "60"];
     let target = Program::start(Command::new(PINWISE).args(workload).stdout(Stdio::null()));
-    wait_until(Duration::from_secs(10), "the workload's threads", || {
-        affinities(target.pid()).len() >= 4
-    });
+    wait_until(PATIENCE, "the workload's threads", || affinities(target.pid()).len() >= 4);
     let before = affinities(target.pid());
     let folder = TempDir::new().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();

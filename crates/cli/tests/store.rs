@@ -11,8 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
-use support::{PINWISE, Program, Target, json, pinwise, tool, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
 /// How many records each campaign in a store has; none while there is no store yet.
@@ -60,7 +59,7 @@ fn a_store_that_another_program_locks_loses_nothing_and_is_named() {
     let mut place = place(&store, "60s");
     let mut ended = || place.try_wait().unwrap().is_some();
     let measured = || recorded(&store).first().is_some_and(|n| *n > 5);
-    wait_until(Duration::from_secs(60), "some measurements", || measured() || ended());
+    wait_until(PATIENCE, "some measurements", || measured() || ended());
     assert!(measured(), "{:?}", place.wait_with_output());
     let mut other = Program(
         Command::new(sqlite)
@@ -88,7 +87,7 @@ fn a_store_that_another_program_locks_loses_nothing_and_is_named() {
         "{complaints:?}"
     );
     drop(input);
-    other.ended(Duration::from_secs(10));
+    other.ended(PATIENCE);
     assert_eq!(recorded(&store), [known]);
     check_records(&store);
     let resumable = pinwise(
@@ -314,14 +313,10 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     let target = Target::start("intadd", folder.path());
     let before = target.affinities();
     let mut place = Program::start(target.place("60s").stdout(Stdio::null()).stderr(Stdio::null()));
-    wait_until(Duration::from_secs(60), "some measurements", || {
-        recorded(&store).first().is_some_and(|n| *n > 5)
-    });
+    wait_until(PATIENCE, "some measurements", || recorded(&store).first().is_some_and(|n| *n > 5));
     place.0.kill().unwrap();
     place.0.wait().unwrap();
-    wait_until(Duration::from_secs(10), "the original affinities", || {
-        target.affinities() == before
-    });
+    wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
     let known = recorded(&store);
 
     // The last thread is one of the pipeline; the others keep their CPUs, so the machine is the
@@ -375,7 +370,7 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
             .and_then(|part| part.others)
             .is_some_and(|others| others.taken > contexts as f64)
     };
-    wait_until(Duration::from_secs(60), "what others took", crowded);
+    wait_until(PATIENCE, "what others took", crowded);
     place.0.kill().unwrap();
     place.0.wait().unwrap();
     drop(others);
@@ -413,7 +408,7 @@ fn restored(sqlite: &Path, store: &Path, text: &str) {
     let mut sqlite =
         Program(command.arg("-bail").arg(store).stdin(Stdio::piped()).spawn().unwrap());
     sqlite.0.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(sqlite.ended(Duration::from_secs(30)).success());
+    assert!(sqlite.ended(PATIENCE).success());
 }
 
 /// Nothing is asked of the machine: all of it was simulated.

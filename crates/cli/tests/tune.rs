@@ -293,13 +293,23 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
         );
         // The number has been found once its campaign has finished: from then on the script acts.
         let list = ["campaign", "list", "--json", "--store", store.to_str().unwrap()];
-        wait_until(PATIENCE, "the number", || {
+        let found = || {
+            // Looking must not keep it from measuring.
+            std::thread::sleep(Duration::from_millis(200));
             let listed = store.exists().then(|| pinwise(list)).filter(|it| it.status.success());
             listed.is_some_and(|listed| {
                 let campaigns = json(&listed)["campaigns"].as_array().cloned().unwrap_or_default();
                 campaigns.iter().any(|one| one["kind"] == "threads" && one["state"] == "finished")
             })
+        };
+        let mut over = None;
+        wait_until(PATIENCE, "the number", || {
+            over = tune.0.try_wait().unwrap();
+            over.is_some() || found()
         });
+        if over.is_some() {
+            panic!("{}", std::io::read_to_string(tune.0.stderr.take().unwrap()).unwrap());
+        }
         fs::write(&marker, "").unwrap();
         let code = tune.ended(PATIENCE).code();
         let said = std::io::read_to_string(tune.0.stderr.take().unwrap()).unwrap();

@@ -189,6 +189,7 @@ impl ShellCommand {
         };
         let mut texts = (Vec::new(), Vec::new());
         let mut open = (true, true);
+        let mut gone = false;
         let mut buffer = [0; 8192];
         while open.0 || open.1 {
             let ready = {
@@ -217,8 +218,12 @@ impl ShellCommand {
             if cancelled() {
                 return Err(SourceError::Cancelled);
             }
-            if ready == (false, false) && child.try_wait().is_ok_and(|status| status.is_some()) {
-                break;
+            if ready == (false, false) {
+                // It may have printed and ended after that look: only the next one is of all.
+                if gone {
+                    break;
+                }
+                gone = child.try_wait().is_ok_and(|status| status.is_some());
             }
             if Instant::now() >= deadline {
                 return Err(SourceError::on(
@@ -438,6 +443,33 @@ mod tests {
         // A reading that waited for it would be over the limit and fail.
         let mut source = command("sleep 20 & echo 5", None);
         assert_eq!(source.read(&|| false).unwrap().value, 5.0);
+    }
+
+    #[test]
+    fn what_a_command_prints_between_two_looks_before_it_ends_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let [pid, go] = ["pid", "go"].map(|name| directory.path().join(name));
+        let text = format!(
+            "echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.01; done; echo 5",
+            pid.display(),
+            go.display()
+        );
+        // Asked after a look that found nothing.
+        let cancelled = || {
+            if let Ok(pid) = std::fs::read_to_string(&pid)
+                && !go.exists()
+            {
+                std::fs::write(&go, "").unwrap();
+                let pid = pinwise_linux::Pid(pid.trim().parse().unwrap());
+                while !pinwise_linux::process::ended(pid) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            false
+        };
+        let mut source = command(&text, None);
+        source.timeout = Duration::from_secs(60);
+        assert_eq!(source.read(&cancelled).unwrap().value, 5.0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::layer_reader::LOOK;
 use crate::thread_watch::{Doing, ThreadWatch};
 use pinwise_linux::thread::{Pid, SchedulerTimes, StartTime, Stat, Tid};
 use pinwise_topology::CpuId;
+use std::cell::Cell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{Builder, JoinHandle, sleep};
@@ -182,8 +183,9 @@ fn start(
 #[test]
 fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
     let ready = Arc::new(Barrier::new(4));
-    let lock = Arc::new(Mutex::new(()));
-    let held = lock.lock().unwrap();
+    let [first, second] = [(); 2].map(|()| Arc::new(Mutex::new(())));
+    let (held, held_second) = (Cell::new(Some(first.lock().unwrap())), second.lock().unwrap());
+    let (passes, passed) = channel();
     let computes = start("mon-computes", {
         let ready = ready.clone();
         move |stopped| {
@@ -192,10 +194,12 @@ fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
         }
     });
     let locked = start("mon-locked", {
-        let (ready, lock) = (ready.clone(), lock.clone());
+        let (ready, first, second) = (ready.clone(), first.clone(), second.clone());
         move |_| {
             ready.wait();
-            drop(lock.lock());
+            drop(first.lock());
+            passes.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
+            drop(second.lock());
         }
     });
     let sleeps = start("mon-sleeps", {
@@ -210,8 +214,18 @@ fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
     ready.wait();
     let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
     let mut monitor = Monitor::with(Scope::Processes(vec![own]), Layer::Proc).unwrap();
-    let activity = monitor.watch(ms(300), &sleep, &|| false).unwrap();
-    drop(held);
+    // The first pause is after the first look. It lasts until the thread waits for the second lock.
+    let pause = |time| {
+        if held.take().is_some() {
+            let call = format!("/proc/self/task/{}/syscall", passed.recv().unwrap());
+            while Doing::parse(&std::fs::read(&call).unwrap()) != Doing::Locked {
+                sleep(ms(1));
+            }
+        }
+        sleep(time);
+    };
+    let activity = monitor.watch(ms(300), &pause, &|| false).unwrap();
+    drop(held_second);
     for (stop, thread) in [computes, locked, sleeps] {
         drop(stop);
         thread.join().unwrap();
@@ -223,8 +237,9 @@ fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
     let (computes, locked, sleeps) =
         (named("mon-computes"), named("mon-locked"), named("mon-sleeps"));
     assert!(computes.ran > Duration::ZERO && computes.looks > 0);
-    // A lock that is never released: all but the moment it began.
-    assert!(locked.locked.unwrap() > locked.elapsed.mul_f64(0.9), "{locked:?}");
+    // It sleeps at locks only.
+    assert_eq!(locked.locked, Some(locked.slept), "{locked:?}");
+    assert!(locked.ran > Duration::ZERO && locked.slept > Duration::ZERO, "{locked:?}");
     assert_eq!(sleeps.locked, Some(Duration::ZERO), "{sleeps:?}");
     assert!(sleeps.voluntary > 0, "{sleeps:?}");
     assert!(activity.lock().unwrap() > 0.0 && activity.elapsed >= ms(300));

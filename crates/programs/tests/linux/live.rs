@@ -304,12 +304,6 @@ fn a_guardian_that_is_killed_is_replaced() {
     until("all threads as they were", || masks(&threads) == before);
 }
 
-/// The state in `/proc` is the first word after the name, which may have any characters.
-pub(crate) fn is_stopped(tid: Tid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap();
-    stat.rsplit_once(") ").unwrap().1.starts_with('T')
-}
-
 /// As with the out-of-memory killer, or `systemctl kill`.
 #[test]
 fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
@@ -326,7 +320,9 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
     // A thread that runs on another CPU stops a little later, after one more system call.
     let stop = |pid: Pid| {
         signal(pid, Signal::STOP);
-        until("it to stop", || process::threads(pid).unwrap().into_iter().all(is_stopped));
+        until("it to stop", || {
+            process::threads(pid).unwrap().into_iter().all(|tid| state(tid) == Some('T'))
+        });
     };
     stop(guardian);
     // One window in five is unpinned.
@@ -376,11 +372,15 @@ fn threads_created_while_their_creator_is_pinned_are_released() {
     program.threads("short", 20);
     let mut testbed = attach(&program);
     assert_eq!(names(&testbed), ["breeder"]);
-    for leaf in [0, 1, 0, 1] {
-        testbed.measure(&all_on(&testbed, leaf), Effort { windows: 5.0 }).unwrap();
-    }
-    let met = testbed.disturbances().notes;
-    assert!(met.iter().any(|note| matches!(note, ProgramNote::ThreadsAppeared { .. })), "{met:?}");
+    let mut measured = 0;
+    until("new threads, pinned on each CPU twice", || {
+        let setting = all_on(&testbed, measured % 2);
+        testbed.measure(&setting, Effort { windows: 5.0 }).unwrap();
+        measured += 1;
+        let met = testbed.disturbances().notes;
+        let appeared = |note: &ProgramNote| matches!(note, ProgramNote::ThreadsAppeared { .. });
+        measured >= 4 && met.iter().any(appeared)
+    });
     drop(testbed);
     let listed = process::threads(program.pid()).unwrap();
     let left: Vec<_> = listed
@@ -451,6 +451,8 @@ fn what_cannot_be_started_or_attached_to_is_named() {
     let error = Target::attach(Scope::Cgroup("/no/such".into())).unwrap_err().to_string();
     assert!(error.starts_with("cannot read cgroup /no/such"), "{error}");
     let mut sleeper = Program(Command::new("sleep").arg("30").spawn().unwrap());
+    // Its start is work.
+    sleeper.sleeps();
     let options = LiveOptions { patience: Duration::from_millis(300), ..quick() };
     let error = testbed(Target::attach(Scope::Processes(vec![sleeper.pid()])).unwrap(), options)
         .err()

@@ -3,8 +3,7 @@
 //! The tests are here, not in the crate `monitor`, because they need the test programs of this
 //! crate.
 
-use crate::live::is_stopped;
-use crate::programs::{PROGRAM, Program, arguments, until};
+use crate::programs::{PROGRAM, Program, arguments, state, until};
 use pinwise_linux::{Pid, Scope, Tid, thread::SchedulerTimes};
 use pinwise_monitor::{Activity, Layer, LayerChoice, Monitor, MonitorError, ThreadActivity};
 use pinwise_synthetic::not_judged;
@@ -102,7 +101,7 @@ fn stop(pid: Pid, tids: &[Tid]) {
     let rests = |tid: &Tid| {
         let file = |name| std::fs::read(format!("/proc/{pid}/task/{tid}/{name}")).unwrap();
         // One that is leaving its CPU is said to run, by this file alone.
-        is_stopped(*tid) && !file("syscall").starts_with(b"running")
+        state(*tid) == Some('T') && !file("syscall").starts_with(b"running")
     };
     until("the program to stop", || tids.iter().all(rests));
 }

@@ -1,6 +1,6 @@
 //! Programs started with one number of threads after another.
 
-use crate::programs::{LIFE, PROGRAM, arguments, machine, spin, until};
+use crate::programs::{LIFE, PROGRAM, arguments, machine, spin, threads_of, until};
 use pinwise_linux::Scope;
 use pinwise_measure::{Effort, Interrupt, Measure, Probe, Probed, Setting, Testbed, ThreadCount};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
@@ -56,6 +56,8 @@ pub(crate) fn late(count: usize) {
         std::hint::spin_loop();
     }
     let threads: Vec<_> = (0..count).map(|_| spin("late", LIFE)).collect();
+    // Each has its name once it has run.
+    threads_of(pinwise_linux::Pid(std::process::id() as i32), "late", count);
     println!("\nready");
     for step in 0.. {
         println!("work {}", step * count);
@@ -540,7 +542,8 @@ fn a_number_below_the_floor_is_given_up_for_the_own_one_of_the_service() {
     drop(prober);
     fs::write(&sets, "").unwrap();
     let mut idle = prober_with_floor(&running, &sets, 0);
-    assert!(refused(&mut idle, 3).contains("leave out --floor"));
+    let message = refused(&mut idle, 3);
+    assert!(message.contains("leave out --floor"), "{message}");
     assert_eq!(given(), "", "nothing is tried without a floor");
 }
 

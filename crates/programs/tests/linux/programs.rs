@@ -169,9 +169,23 @@ impl Program {
         Pid(self.0.id() as i32)
     }
 
-    /// Its threads of that name, once there are `count`.
+    /// Its threads of that name, once there are `count`. The thread that has started them sleeps,
+    /// unless it has that name too. On a busy machine it may else wait for a CPU as if it worked.
     pub(crate) fn threads(&self, comm: &str, count: usize) -> Vec<Tid> {
-        threads_of(self.pid(), comm, count)
+        let found = threads_of(self.pid(), comm, count);
+        if !comm.is_empty() {
+            self.sleeps();
+        }
+        found
+    }
+
+    /// Waits until its first thread sleeps, and the one that plays a program.
+    pub(crate) fn sleeps(&self) {
+        until("its first threads to sleep", || {
+            let mut first = threads_of(self.pid(), "__program", 0);
+            first.push(self.pid().main());
+            first.into_iter().all(|tid| state(tid) == Some('S'))
+        });
     }
 }
 
@@ -180,6 +194,12 @@ impl Drop for Program {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// The state in `/proc`, which is the first word after the name. A name may have any characters.
+pub(crate) fn state(tid: Tid) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// The threads of a process whose name begins with `comm`, once there are `count`.
