@@ -158,14 +158,16 @@ impl PlanPinner {
     fn take_in(&mut self, changes: Changes, now: Instant) {
         let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
         let seen = &self.seen;
-        let ended = self.living.extract_if(.., |index| gone.contains(&seen[*index].id));
         match self.ended {
-            EndedThreads::Count => ended.for_each(|index| {
-                let alike = self.ended_of.entry(seen[index].comm.clone()).or_default();
-                alike.insert(alike.partition_point(|&other| other < index), index);
-            }),
+            _ if gone.is_empty() => {}
+            EndedThreads::Count => {
+                let ended = self.living.extract_if(.., |index| gone.contains(&seen[*index].id));
+                ended.for_each(|index| {
+                    let alike = self.ended_of.entry(seen[index].comm.clone()).or_default();
+                    alike.insert(alike.partition_point(|&other| other < index), index);
+                });
+            }
             EndedThreads::Forgotten => {
-                drop(ended);
                 self.seen.retain(|seen| !gone.contains(&seen.id));
                 self.living = (0..self.seen.len()).collect();
             }
@@ -455,16 +457,20 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_finds_nothing_new_makes_no_names() {
+    fn a_look_that_finds_nothing_new_makes_no_names_and_lists_no_threads_anew() {
         let (_child, pid) = program();
         let mine = affinity::get(pid.main()).unwrap();
         let wanted = vec![("nobody".to_owned(), mine)];
-        let mut pinner =
-            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Count).unwrap();
-        for _ in 0..20 {
-            pinner.look().unwrap();
+        for ended in [EndedThreads::Count, EndedThreads::Forgotten] {
+            let scope = Scope::Trees(vec![pid]);
+            let mut pinner = PlanPinner::new(scope, wanted.clone(), ended).unwrap();
+            let list = pinner.living.as_ptr();
+            for _ in 0..20 {
+                pinner.look().unwrap();
+                assert_eq!(pinner.living.as_ptr(), list, "the list is the same");
+            }
+            assert_eq!(pinner.ordered, 1, "the program has one thread all the time");
         }
-        assert_eq!(pinner.ordered, 1, "the program has one thread all the time");
     }
 
     #[test]
