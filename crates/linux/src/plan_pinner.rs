@@ -293,14 +293,17 @@ impl PlanPinner {
         changed
     }
 
-    /// The pins that the next look would make on the threads that exist now. Each has the CPUs it
+    /// The pins that the next look would make on the threads that still live. Each has the CPUs it
     /// may use now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
             let (name, cpus) = self.wanted[wanted?].clone();
             let tid = self.seen[index].id.tid;
-            let (now, result) = affinity::get(tid)
-                .map_or_else(|error| (CpuSet::new(), Err(error)), |now| (now, Ok(())));
+            let (now, result) = match affinity::get(tid) {
+                Ok(now) => (now, Ok(())),
+                Err(AffinityError::Gone(_)) => return None,
+                Err(error) => (CpuSet::new(), Err(error)),
+            };
             Some((Pinned { name, tid, cpus, result }, now))
         });
         moves.collect()
@@ -539,6 +542,17 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         panic!("no child");
+    }
+
+    #[test]
+    fn a_thread_that_ended_after_it_was_seen_is_in_no_preview() {
+        let (child, pid) = program();
+        let wanted = vec![("sh".to_owned(), affinity::get(pid.main()).unwrap())];
+        let pinner =
+            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Forgotten).unwrap();
+        assert_eq!(pinner.preview().len(), 1);
+        drop(child);
+        assert!(pinner.preview().is_empty());
     }
 
     #[test]
