@@ -204,7 +204,7 @@ impl<'p> AppliedPlan<'p> {
         let mut pinner = pinner.noting(open_notes(notes)?);
         let mut pinned = Vec::new();
         loop {
-            let news = pinner.look().map_err(ApplyError::Threads)?;
+            let news = pinner.look()?;
             if news.is_empty() {
                 return Ok(Self { plan, pinner, pinned });
             }
@@ -301,7 +301,7 @@ fn pinner(scope: Scope, plan: &Plan) -> Result<PlanPinner, ApplyError> {
 
 /// Pins the threads that have appeared since the last look.
 fn pin_new(pinner: &mut PlanPinner, events: &mut PlanEvents<'_>) -> Result<(), ApplyError> {
-    let news = pinner.look().map_err(ApplyError::Threads)?;
+    let news = pinner.look()?;
     news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))
 }
 

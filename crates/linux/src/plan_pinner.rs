@@ -20,6 +20,7 @@ use pinwise_measure::Thread;
 use pinwise_topology::CpuSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The time between looks while something changes.
@@ -97,6 +98,30 @@ pub struct Pinned {
     pub result: Result<(), AffinityError>,
 }
 
+/// Why a look ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// `/proc` or the cgroup cannot be read.
+    #[error(transparent)]
+    Threads(#[from] io::Error),
+    /// An affinity that a pin replaces cannot be noted.
+    #[error("{}: {cause}", folder.display())]
+    Notes {
+        /// The folder of the notes.
+        folder: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+impl From<LookError> for io::Error {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::Threads(cause) | LookError::Notes { cause, .. } => cause,
+        }
+    }
+}
+
 impl PlanPinner {
     /// Begins to follow the threads of a program.
     ///
@@ -141,7 +166,7 @@ impl PlanPinner {
     /// # Errors
     /// `/proc` or the cgroup cannot be read, or a replaced affinity cannot be noted. A refused
     /// thread is no error; it is reported once.
-    pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
+    pub fn look(&mut self) -> Result<Vec<Pinned>, LookError> {
         let now = Instant::now();
         let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
             self.looked_for_processes = now;
@@ -321,7 +346,7 @@ impl PlanPinner {
     }
 
     /// Notes the affinities of threads before they are pinned for the first time.
-    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> io::Result<()> {
+    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> Result<(), LookError> {
         let Some(notes) = &self.notes else { return Ok(()) };
         let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
         for &(index, wanted) in moves {
@@ -336,13 +361,14 @@ impl PlanPinner {
         }
         for (pid, threads) in replaced {
             if let Some(member) = self.roster.member(pid) {
-                notes.note(member, &threads)?;
+                let cannot = |cause| LookError::Notes { folder: notes.folder.clone(), cause };
+                notes.note(member, &threads).map_err(cannot)?;
             }
         }
         Ok(())
     }
 
-    fn place(&mut self) -> io::Result<Vec<Pinned>> {
+    fn place(&mut self) -> Result<Vec<Pinned>, LookError> {
         let moves = self.moves();
         self.note(&moves)?;
         let mut news = Vec::new();

@@ -173,8 +173,23 @@ fn nothing_is_pinned_where_nothing_can_be_noted() {
     let program = HeldProgram::of(shell.pid()).unwrap();
     let (options, notes) = (ApplyOptions::default(), PathBuf::from("/dev/null/notes"));
     let refused = program.apply(&plan, options, &notes, &mut |_| Ok(())).unwrap_err();
-    let reason = "/dev/null/notes: cannot store the affinities to restore; set XDG_DATA_HOME";
+    let reason = "/dev/null/notes: cannot use this folder for the affinities to restore: ";
     assert!(refused.to_string().starts_with(reason), "{refused}");
+    assert_eq!(shell.cpus(), before);
+}
+
+#[test]
+fn a_note_that_cannot_be_written_is_named_as_such() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    UndoNotes::open(notes.path()).unwrap();
+    let boot = std::fs::read_dir(notes.path()).unwrap().next().unwrap().unwrap().path();
+    // A folder where the notes of the process belong.
+    std::fs::create_dir(boot.join(shell.pid().to_string())).unwrap();
+    let (before, plan) = (shell.cpus(), plan(&["sh"]));
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions::default();
+    let refused = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap_err();
+    assert!(matches!(&refused, ApplyError::Notes { folder, .. } if *folder == boot), "{refused}");
     assert_eq!(shell.cpus(), before);
 }
 
