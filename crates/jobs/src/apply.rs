@@ -114,6 +114,8 @@ impl HeldProgram {
         events: &mut PlanEvents<'_>,
     ) -> Result<AppliedPlan<'p>, ApplyError> {
         let machine = check_online(plan, options.force, events)?;
+        // The number is set only where the threads can then be pinned.
+        let notes = open_notes(notes)?;
         let set = |command, n| {
             if !options.set_number {
                 return Ok(NumberOutcome::NotAsked(command));
@@ -195,13 +197,13 @@ impl<'p> AppliedPlan<'p> {
     /// # Errors
     /// The threads cannot be read, or nothing can be noted.
     pub fn of(scope: Scope, plan: &'p Plan, notes: &Path) -> Result<Self, ApplyError> {
-        Self::begin(plan, pinner(scope, plan)?, notes)
+        Self::begin(plan, pinner(scope, plan)?, open_notes(notes)?)
     }
 
     /// Pins every thread that is there. Threads that are created while others are pinned show up in
     /// the next look.
-    fn begin(plan: &'p Plan, pinner: PlanPinner, notes: &Path) -> Result<Self, ApplyError> {
-        let mut pinner = pinner.noting(open_notes(notes)?);
+    fn begin(plan: &'p Plan, pinner: PlanPinner, notes: UndoNotes) -> Result<Self, ApplyError> {
+        let mut pinner = pinner.noting(notes);
         let mut pinned = Vec::new();
         loop {
             let news = pinner.look()?;

@@ -194,6 +194,19 @@ fn a_note_that_cannot_be_written_is_named_as_such() {
 }
 
 #[test]
+fn the_number_is_not_set_where_nothing_can_be_noted() {
+    let (folder, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let file = folder.path().join("number");
+    let plan = with_number(&["sh"], Some(format!("echo {{n}} > {}", file.display())));
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions { force: false, set_number: true };
+    let notes = PathBuf::from("/dev/null/notes");
+    let (refused, seen) = events(|events| program.apply(&plan, options, &notes, events).map(drop));
+    assert!(matches!(refused, Err(ApplyError::Notes { .. })), "{refused:?}");
+    assert!(!file.exists() && seen.is_empty(), "{seen:?}");
+}
+
+#[test]
 fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
     let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
     let plan = plan(&["sh"]);
