@@ -124,7 +124,7 @@ impl HeldProgram {
             Ok(NumberOutcome::Set(command))
         };
         tell_number(plan, set, events)?;
-        let pinner = pinner(Scope::Trees(vec![self.pid]), plan)?;
+        let pinner = pinner(Scope::Trees(vec![self.pid]), plan, EndedThreads::Forgotten)?;
         if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
             take(events, PlanEvent::Note(&note))?;
         }
@@ -166,7 +166,8 @@ impl Preview {
         check_running(pid)?;
         check_online(plan, force, events)?;
         tell_number(plan, |command, _| Ok(NumberOutcome::Settable(command)), events)?;
-        let moves = pinner(Scope::Trees(vec![pid]), plan)?.preview();
+        let scope = Scope::Trees(vec![pid]);
+        let moves = pinner(scope, plan, EndedThreads::Forgotten)?.preview();
         let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
         let names = plan.threads.iter().map(|thread| thread.name.as_str());
         let missing = MissingThreads::new(plan, names.filter(|name| !found(name)));
@@ -197,7 +198,7 @@ impl<'p> AppliedPlan<'p> {
     /// # Errors
     /// The threads cannot be read, or nothing can be noted.
     pub fn of(scope: Scope, plan: &'p Plan, notes: &Path) -> Result<Self, ApplyError> {
-        Self::begin(plan, pinner(scope, plan)?, open_notes(notes)?)
+        Self::begin(plan, pinner(scope, plan, EndedThreads::Forgotten)?, open_notes(notes)?)
     }
 
     /// Pins every thread that is there. Threads that are created while others are pinned show up in
@@ -296,9 +297,9 @@ fn tell_number<'a>(
     if plan.threads.is_empty() { take(events, PlanEvent::NoPins) } else { Ok(()) }
 }
 
-fn pinner(scope: Scope, plan: &Plan) -> Result<PlanPinner, ApplyError> {
+fn pinner(scope: Scope, plan: &Plan, ended: EndedThreads) -> Result<PlanPinner, ApplyError> {
     let wanted = plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone()));
-    PlanPinner::new(scope, wanted.collect(), EndedThreads::Forgotten).map_err(ApplyError::Threads)
+    PlanPinner::new(scope, wanted.collect(), ended).map_err(ApplyError::Threads)
 }
 
 /// Pins the threads that have appeared since the last look.

@@ -3,7 +3,7 @@
 use super::{
     ApplyError, MissingThreads, NumberOutcome, PlanEvent, PlanEvents, check, pin_new, pinner, take,
 };
-use pinwise_linux::{Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
+use pinwise_linux::{EndedThreads, Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
 use pinwise_placement::{Plan, PlannedNumber};
 use std::ffi::{OsStr, OsString};
 use std::process::{Child, Command, ExitStatus};
@@ -66,7 +66,8 @@ impl<'p> PlannedStart<'p> {
         let pid = Pid(child.id() as i32);
         // A program that was just started is nobody else's.
         let _lock = ProcessLock::of(&[pid]).unwrap_or_default();
-        let mut pinner = pinner(Scope::Trees(vec![pid]), self.plan)?;
+        // The search numbered the threads with those that had ended.
+        let mut pinner = pinner(Scope::Trees(vec![pid]), self.plan, EndedThreads::Count)?;
         let status = follow(&mut child, &mut pinner, signal, events)?;
         Ok(PlannedRun { status, missing: MissingThreads::new(self.plan, pinner.missing()) })
     }

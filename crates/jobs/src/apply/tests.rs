@@ -240,6 +240,40 @@ fn a_program_is_started_with_the_number_and_followed_to_its_end() {
 }
 
 #[test]
+fn a_thread_that_ends_moves_no_other_thread_of_a_program_that_was_started() {
+    let cpus: Vec<String> =
+        this_machine().unwrap().allowed.iter().map(|cpu| cpu.0.to_string()).collect();
+    let [first, second, ..] = &cpus[..] else { return };
+    let mut plan = plan(&["tail#0", "tail#1", "tail#2"]);
+    plan.threads[2].cpus = CpuSet::parse_list(second).unwrap();
+    // `on PID CPU` waits until the process may run on that CPU only, for 2000 naps at the latest.
+    let script = format!(
+        "trap 'kill $a $b $c' EXIT
+        on() {{
+            i=0
+            while [ $i -lt 2000 ]; do
+                while read -r key value; do
+                    [ \"$key $value\" = \"Cpus_allowed_list: $2\" ] && return
+                done < /proc/$1/status
+                sleep 0.01; i=$((i + 1))
+            done
+            exit 9
+        }}
+        tail -f /dev/null & a=$!
+        tail -f /dev/null & b=$!
+        on $a {first}
+        on $b {first}
+        kill $a; wait $a 2>/dev/null; a=
+        tail -f /dev/null & c=$!
+        on $c {second}
+        on $b {first}
+        exit 0"
+    );
+    let (run, seen) = started(&plan, &["sh", "-c", &script]);
+    assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
+}
+
+#[test]
 fn a_command_and_a_plan_have_to_agree_on_a_number() {
     let (none, _) = started(&plan(&["sh"]), &["echo", "-p{n}"]);
     assert!(matches!(&none, Err(error @ ApplyError::NoNumber) if error.is_usage()));
