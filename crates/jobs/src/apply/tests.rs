@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A shell that waits. It ends with its standard input, when this is dropped.
 struct Shell(Child);
@@ -271,6 +271,23 @@ fn a_thread_that_ends_moves_no_other_thread_of_a_program_that_was_started() {
     );
     let (run, seen) = started(&plan, &["sh", "-c", &script]);
     assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
+}
+
+#[test]
+fn a_program_gets_its_signals_after_pinning_has_failed() {
+    let (folder, plan) = (tempfile::tempdir().unwrap(), plan(&["sleep"]));
+    let got = folder.path().join("got");
+    let script = format!("trap 'kill $!; echo > {}; exit' TERM; sleep 20 & wait", got.display());
+    let command = ["sh".into(), "-c".into(), script.into()];
+    let start = PlannedStart::new(&plan, &command, false, &mut |_| Ok(())).unwrap();
+    let signal = AtomicUsize::new(0);
+    let mut fail = |_: PlanEvent<'_>| {
+        signal.store(15, Ordering::Relaxed);
+        Err(io::Error::other("nobody listens"))
+    };
+    let error = start.run(&signal, &mut fail).unwrap_err();
+    assert!(matches!(error, ApplyError::Output(_)), "{error}");
+    assert!(got.exists(), "it got its signal, and had ended when the error came");
 }
 
 #[test]
