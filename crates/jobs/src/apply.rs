@@ -16,6 +16,7 @@ use pinwise_linux::{
 use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_placement::{Plan, PlanDifference};
 use pinwise_topology::{CpuSet, Machine};
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
@@ -189,6 +190,8 @@ pub struct AppliedPlan<'p> {
     plan: &'p Plan,
     pinner: PlanPinner,
     pinned: Vec<Pinned>,
+    /// The names whose last thread was refused.
+    refused: HashSet<String>,
 }
 
 impl<'p> AppliedPlan<'p> {
@@ -204,14 +207,25 @@ impl<'p> AppliedPlan<'p> {
     /// Pins every thread that is there. Threads that are created while others are pinned show up in
     /// the next look.
     fn begin(plan: &'p Plan, pinner: PlanPinner, notes: UndoNotes) -> Result<Self, ApplyError> {
-        let mut pinner = pinner.noting(notes);
-        let mut pinned = Vec::new();
+        let (pinner, refused) = (pinner.noting(notes), HashSet::new());
+        let mut applied = Self { plan, pinner, pinned: Vec::new(), refused };
         loop {
-            let news = pinner.look()?;
+            let news = applied.pinner.look()?;
             if news.is_empty() {
-                return Ok(Self { plan, pinner, pinned });
+                return Ok(applied);
             }
-            pinned.extend(news);
+            applied.note_refused(&news);
+            applied.pinned.extend(news);
+        }
+    }
+
+    /// Notes which threads of the plan were refused last.
+    fn note_refused(&mut self, news: &[Pinned]) {
+        for Pinned { name, result, .. } in news {
+            match result {
+                Ok(()) => self.refused.remove(name),
+                Err(_) => self.refused.insert(name.clone()),
+            };
         }
     }
 
@@ -225,13 +239,12 @@ impl<'p> AppliedPlan<'p> {
         MissingThreads::new(self.plan, self.pinner.missing())
     }
 
-    /// Checks that every thread of the plan is in its place.
+    /// Checks that every thread of the plan was put in its place, at first or during a watch.
     ///
     /// # Errors
-    /// A thread is missing, or was refused at first.
+    /// A thread never appeared, or was refused when it was last seen.
     pub fn complete(&self) -> Result<(), ApplyError> {
-        let refused = self.pinned.iter().filter(|thread| thread.result.is_err()).count();
-        Unplaced::check(refused, self.missing(), self.plan.threads.len())
+        Unplaced::check(self.refused.len(), self.missing(), self.plan.threads.len())
     }
 
     /// Also pins threads that appear later, until the program ends or somebody asks to stop.
@@ -245,7 +258,8 @@ impl<'p> AppliedPlan<'p> {
     ) -> Result<(), ApplyError> {
         while !interrupt.came() && !self.pinner.ended() {
             std::thread::sleep(self.pinner.interval());
-            pin_new(&mut self.pinner, events)?;
+            let news = pin_new(&mut self.pinner, events)?;
+            self.note_refused(&news);
         }
         Ok(())
     }
@@ -302,10 +316,14 @@ fn pinner(scope: Scope, plan: &Plan, ended: EndedThreads) -> Result<PlanPinner, 
     PlanPinner::new(scope, wanted.collect(), ended).map_err(ApplyError::Threads)
 }
 
-/// Pins the threads that have appeared since the last look.
-fn pin_new(pinner: &mut PlanPinner, events: &mut PlanEvents<'_>) -> Result<(), ApplyError> {
+/// Pins the threads that have appeared since the last look, and returns them.
+fn pin_new(
+    pinner: &mut PlanPinner,
+    events: &mut PlanEvents<'_>,
+) -> Result<Vec<Pinned>, ApplyError> {
     let news = pinner.look()?;
-    news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))
+    news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))?;
+    Ok(news)
 }
 
 fn open_notes(folder: &Path) -> Result<UndoNotes, ApplyError> {

@@ -207,6 +207,21 @@ fn the_number_is_not_set_where_nothing_can_be_noted() {
 }
 
 #[test]
+fn a_thread_is_refused_until_one_of_its_name_is_pinned() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let mut plan = plan(&["sh"]);
+    plan.threads[0].cpus = [pinwise_topology::CpuId(8191)].into_iter().collect();
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions { force: true, set_number: false };
+    let mut applied = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap();
+    let refused = applied.complete().unwrap_err();
+    assert!(matches!(&refused, ApplyError::Unplaced(Unplaced { refused: 1, .. })), "{refused}");
+    let (name, tid) = ("sh".to_owned(), shell.pid().main());
+    applied.note_refused(&[Pinned { name, tid, cpus: cpu(), result: Ok(()) }]);
+    applied.complete().unwrap();
+}
+
+#[test]
 fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
     let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
     let plan = plan(&["sh"]);
