@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// A shell that waits. It ends with its standard input, when this is dropped.
 struct Shell(Child);
@@ -179,6 +181,19 @@ fn nothing_is_pinned_where_nothing_can_be_noted() {
 }
 
 #[test]
+fn the_number_is_not_set_where_nothing_can_be_noted() {
+    let (folder, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let file = folder.path().join("number");
+    let plan = with_number(&["sh"], Some(format!("echo {{n}} > {}", file.display())));
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions { force: false, set_number: true };
+    let notes = PathBuf::from("/dev/null/notes");
+    let (refused, seen) = events(|events| program.apply(&plan, options, &notes, events).map(drop));
+    assert!(matches!(refused, Err(ApplyError::Notes { .. })), "{refused:?}");
+    assert!(!file.exists() && seen.is_empty(), "{seen:?}");
+}
+
+#[test]
 fn a_note_that_cannot_be_written_is_named_as_such() {
     let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
     UndoNotes::open(notes.path()).unwrap();
@@ -191,19 +206,6 @@ fn a_note_that_cannot_be_written_is_named_as_such() {
     let refused = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap_err();
     assert!(matches!(&refused, ApplyError::Notes { folder, .. } if *folder == boot), "{refused}");
     assert_eq!(shell.cpus(), before);
-}
-
-#[test]
-fn the_number_is_not_set_where_nothing_can_be_noted() {
-    let (folder, shell) = (tempfile::tempdir().unwrap(), Shell::start());
-    let file = folder.path().join("number");
-    let plan = with_number(&["sh"], Some(format!("echo {{n}} > {}", file.display())));
-    let program = HeldProgram::of(shell.pid()).unwrap();
-    let options = ApplyOptions { force: false, set_number: true };
-    let notes = PathBuf::from("/dev/null/notes");
-    let (refused, seen) = events(|events| program.apply(&plan, options, &notes, events).map(drop));
-    assert!(matches!(refused, Err(ApplyError::Notes { .. })), "{refused:?}");
-    assert!(!file.exists() && seen.is_empty(), "{seen:?}");
 }
 
 #[test]
@@ -232,7 +234,16 @@ fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
     asked.give_up();
     applied.watch(&asked, &mut |_| Ok(())).unwrap();
     drop(shell);
-    applied.watch(&Interrupt::default(), &mut |_| Ok(())).unwrap();
+    let late = Interrupt::default();
+    let (stop, (_done, watched)) = (late.clone(), mpsc::channel::<()>());
+    // A watch that does not see the end is stopped after 20 s.
+    std::thread::spawn(move || {
+        if watched.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+            stop.give_up();
+        }
+    });
+    applied.watch(&late, &mut |_| Ok(())).unwrap();
+    assert!(!late.came(), "the watch did not see the end");
 }
 
 /// What a start of `command` under a plan returns, and its events.
@@ -246,12 +257,23 @@ fn started(plan: &Plan, command: &[&str]) -> (Result<PlannedRun, ApplyError>, Ve
 
 #[test]
 fn a_program_is_started_with_the_number_and_followed_to_its_end() {
-    let (run, seen) = started(&with_number(&["sh", "b"], None), &["sh", "-c", "exit {n}"]);
-    let run = run.unwrap();
+    let (folder, plan) = (tempfile::tempdir().unwrap(), with_number(&["sh", "b"], None));
+    let told = folder.path().join("told");
+    // It ends once the pin was told, after 2000 naps at the latest.
+    let script = format!(
+        "i=0; until [ -e {} ] || [ $i -gt 2000 ]; do sleep 0.01; i=$((i + 1)); done; exit {{n}}",
+        told.display()
+    );
+    let command = ["sh".into(), "-c".into(), script.into()];
+    let start = PlannedStart::new(&plan, &command, false, &mut |_| Ok(())).unwrap();
+    let mut take = |event: PlanEvent<'_>| {
+        assert!(matches!(event, PlanEvent::Pinned(Pinned { name, .. }) if name == "sh"));
+        std::fs::write(&told, "")
+    };
+    let run = start.run(&AtomicUsize::new(0), &mut take).unwrap();
+    assert!(told.exists(), "no pin was told");
     assert_eq!(run.status.code(), Some(3));
-    let missing = run.missing.unwrap().names;
-    assert!(missing.contains(&"b".to_owned()), "{missing:?}");
-    assert!(seen.iter().all(|event| event.starts_with("Pinned(")), "{seen:?}");
+    assert_eq!(run.missing.unwrap().names, ["b"]);
 }
 
 #[test]
