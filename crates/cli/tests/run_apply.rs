@@ -370,6 +370,21 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
 }
 
 #[test]
+fn a_watch_that_never_found_a_thread_ends_with_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh", "never"]);
+    let shell = Shell::start();
+    let pid = shell.0.id().to_string();
+    let watch = ["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--watch"];
+    let mut apply = command(&watch).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.any(|line| line.starts_with("note: the process has no thread never; ")));
+    drop(shell);
+    assert!(notes.any(|line| line.starts_with("pinwise: 1 of 2 threads of the plan are not ")));
+    assert_eq!(apply.wait().unwrap().code(), Some(1));
+}
+
+#[test]
 fn a_signal_to_run_reaches_the_program_and_its_exit_code_comes_back() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);

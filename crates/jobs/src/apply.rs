@@ -16,6 +16,7 @@ use pinwise_linux::{
 use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_placement::{Plan, PlanDifference};
 use pinwise_topology::{CpuSet, Machine};
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
@@ -114,6 +115,8 @@ impl HeldProgram {
         events: &mut PlanEvents<'_>,
     ) -> Result<AppliedPlan<'p>, ApplyError> {
         let machine = check_online(plan, options.force, events)?;
+        // The number is set only where the threads can then be pinned.
+        let notes = open_notes(notes)?;
         let set = |command, n| {
             if !options.set_number {
                 return Ok(NumberOutcome::NotAsked(command));
@@ -122,7 +125,7 @@ impl HeldProgram {
             Ok(NumberOutcome::Set(command))
         };
         tell_number(plan, set, events)?;
-        let pinner = pinner(Scope::Trees(vec![self.pid]), plan)?;
+        let pinner = pinner(Scope::Trees(vec![self.pid]), plan, EndedThreads::Forgotten)?;
         if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
             take(events, PlanEvent::Note(&note))?;
         }
@@ -164,7 +167,8 @@ impl Preview {
         check_running(pid)?;
         check_online(plan, force, events)?;
         tell_number(plan, |command, _| Ok(NumberOutcome::Settable(command)), events)?;
-        let moves = pinner(Scope::Trees(vec![pid]), plan)?.preview();
+        let scope = Scope::Trees(vec![pid]);
+        let moves = pinner(scope, plan, EndedThreads::Forgotten)?.preview();
         let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
         let names = plan.threads.iter().map(|thread| thread.name.as_str());
         let missing = MissingThreads::new(plan, names.filter(|name| !found(name)));
@@ -186,6 +190,8 @@ pub struct AppliedPlan<'p> {
     plan: &'p Plan,
     pinner: PlanPinner,
     pinned: Vec<Pinned>,
+    /// The names whose last thread was refused.
+    refused: HashSet<String>,
 }
 
 impl<'p> AppliedPlan<'p> {
@@ -195,20 +201,31 @@ impl<'p> AppliedPlan<'p> {
     /// # Errors
     /// The threads cannot be read, or nothing can be noted.
     pub fn of(scope: Scope, plan: &'p Plan, notes: &Path) -> Result<Self, ApplyError> {
-        Self::begin(plan, pinner(scope, plan)?, notes)
+        Self::begin(plan, pinner(scope, plan, EndedThreads::Forgotten)?, open_notes(notes)?)
     }
 
     /// Pins every thread that is there. Threads that are created while others are pinned show up in
     /// the next look.
-    fn begin(plan: &'p Plan, pinner: PlanPinner, notes: &Path) -> Result<Self, ApplyError> {
-        let mut pinner = pinner.noting(open_notes(notes)?);
-        let mut pinned = Vec::new();
+    fn begin(plan: &'p Plan, pinner: PlanPinner, notes: UndoNotes) -> Result<Self, ApplyError> {
+        let (pinner, refused) = (pinner.noting(notes), HashSet::new());
+        let mut applied = Self { plan, pinner, pinned: Vec::new(), refused };
         loop {
-            let news = pinner.look().map_err(ApplyError::Threads)?;
+            let news = applied.pinner.look()?;
             if news.is_empty() {
-                return Ok(Self { plan, pinner, pinned });
+                return Ok(applied);
             }
-            pinned.extend(news);
+            applied.note_refused(&news);
+            applied.pinned.extend(news);
+        }
+    }
+
+    /// Notes which threads of the plan were refused last.
+    fn note_refused(&mut self, news: &[Pinned]) {
+        for Pinned { name, result, .. } in news {
+            match result {
+                Ok(()) => self.refused.remove(name),
+                Err(_) => self.refused.insert(name.clone()),
+            };
         }
     }
 
@@ -222,13 +239,12 @@ impl<'p> AppliedPlan<'p> {
         MissingThreads::new(self.plan, self.pinner.missing())
     }
 
-    /// Checks that every thread of the plan is in its place.
+    /// Checks that every thread of the plan was put in its place, at first or during a watch.
     ///
     /// # Errors
-    /// A thread is missing, or was refused at first.
+    /// A thread never appeared, or was refused when it was last seen.
     pub fn complete(&self) -> Result<(), ApplyError> {
-        let refused = self.pinned.iter().filter(|thread| thread.result.is_err()).count();
-        Unplaced::check(refused, self.missing(), self.plan.threads.len())
+        Unplaced::check(self.refused.len(), self.missing(), self.plan.threads.len())
     }
 
     /// Also pins threads that appear later, until the program ends or somebody asks to stop.
@@ -242,7 +258,8 @@ impl<'p> AppliedPlan<'p> {
     ) -> Result<(), ApplyError> {
         while !interrupt.came() && !self.pinner.ended() {
             std::thread::sleep(self.pinner.interval());
-            pin_new(&mut self.pinner, events)?;
+            let news = pin_new(&mut self.pinner, events)?;
+            self.note_refused(&news);
         }
         Ok(())
     }
@@ -294,15 +311,19 @@ fn tell_number<'a>(
     if plan.threads.is_empty() { take(events, PlanEvent::NoPins) } else { Ok(()) }
 }
 
-fn pinner(scope: Scope, plan: &Plan) -> Result<PlanPinner, ApplyError> {
+fn pinner(scope: Scope, plan: &Plan, ended: EndedThreads) -> Result<PlanPinner, ApplyError> {
     let wanted = plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone()));
-    PlanPinner::new(scope, wanted.collect(), EndedThreads::Forgotten).map_err(ApplyError::Threads)
+    PlanPinner::new(scope, wanted.collect(), ended).map_err(ApplyError::Threads)
 }
 
-/// Pins the threads that have appeared since the last look.
-fn pin_new(pinner: &mut PlanPinner, events: &mut PlanEvents<'_>) -> Result<(), ApplyError> {
-    let news = pinner.look().map_err(ApplyError::Threads)?;
-    news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))
+/// Pins the threads that have appeared since the last look, and returns them.
+fn pin_new(
+    pinner: &mut PlanPinner,
+    events: &mut PlanEvents<'_>,
+) -> Result<Vec<Pinned>, ApplyError> {
+    let news = pinner.look()?;
+    news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))?;
+    Ok(news)
 }
 
 fn open_notes(folder: &Path) -> Result<UndoNotes, ApplyError> {

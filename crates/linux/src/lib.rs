@@ -40,7 +40,7 @@ pub use guardian::{
 pub use guardian_limits::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
-pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};
+pub use plan_pinner::{EndedThreads, LookError, Pinned, PinnerThread, PlanPinner};
 pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;
 pub use realtime::{RealtimeClass, keep_nice};

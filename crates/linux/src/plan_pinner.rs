@@ -20,6 +20,7 @@ use pinwise_measure::Thread;
 use pinwise_topology::CpuSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The time between looks while something changes.
@@ -97,6 +98,30 @@ pub struct Pinned {
     pub result: Result<(), AffinityError>,
 }
 
+/// Why a look ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// `/proc` or the cgroup cannot be read.
+    #[error(transparent)]
+    Threads(#[from] io::Error),
+    /// An affinity that a pin replaces cannot be noted.
+    #[error("{}: {cause}", folder.display())]
+    Notes {
+        /// The folder of the notes.
+        folder: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+impl From<LookError> for io::Error {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::Threads(cause) | LookError::Notes { cause, .. } => cause,
+        }
+    }
+}
+
 impl PlanPinner {
     /// Begins to follow the threads of a program.
     ///
@@ -141,7 +166,7 @@ impl PlanPinner {
     /// # Errors
     /// `/proc` or the cgroup cannot be read, or a replaced affinity cannot be noted. A refused
     /// thread is no error; it is reported once.
-    pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
+    pub fn look(&mut self) -> Result<Vec<Pinned>, LookError> {
         let now = Instant::now();
         let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
             self.looked_for_processes = now;
@@ -158,14 +183,16 @@ impl PlanPinner {
     fn take_in(&mut self, changes: Changes, now: Instant) {
         let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
         let seen = &self.seen;
-        let ended = self.living.extract_if(.., |index| gone.contains(&seen[*index].id));
         match self.ended {
-            EndedThreads::Count => ended.for_each(|index| {
-                let alike = self.ended_of.entry(seen[index].comm.clone()).or_default();
-                alike.insert(alike.partition_point(|&other| other < index), index);
-            }),
+            _ if gone.is_empty() => {}
+            EndedThreads::Count => {
+                let ended = self.living.extract_if(.., |index| gone.contains(&seen[*index].id));
+                ended.for_each(|index| {
+                    let alike = self.ended_of.entry(seen[index].comm.clone()).or_default();
+                    alike.insert(alike.partition_point(|&other| other < index), index);
+                });
+            }
             EndedThreads::Forgotten => {
-                drop(ended);
                 self.seen.retain(|seen| !gone.contains(&seen.id));
                 self.living = (0..self.seen.len()).collect();
             }
@@ -291,14 +318,17 @@ impl PlanPinner {
         changed
     }
 
-    /// The pins that the next look would make on the threads that exist now. Each has the CPUs it
+    /// The pins that the next look would make on the threads that still live. Each has the CPUs it
     /// may use now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
             let (name, cpus) = self.wanted[wanted?].clone();
             let tid = self.seen[index].id.tid;
-            let (now, result) = affinity::get(tid)
-                .map_or_else(|error| (CpuSet::new(), Err(error)), |now| (now, Ok(())));
+            let (now, result) = match affinity::get(tid) {
+                Ok(now) => (now, Ok(())),
+                Err(AffinityError::Gone(_)) => return None,
+                Err(error) => (CpuSet::new(), Err(error)),
+            };
             Some((Pinned { name, tid, cpus, result }, now))
         });
         moves.collect()
@@ -316,7 +346,7 @@ impl PlanPinner {
     }
 
     /// Notes the affinities of threads before they are pinned for the first time.
-    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> io::Result<()> {
+    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> Result<(), LookError> {
         let Some(notes) = &self.notes else { return Ok(()) };
         let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
         for &(index, wanted) in moves {
@@ -331,13 +361,14 @@ impl PlanPinner {
         }
         for (pid, threads) in replaced {
             if let Some(member) = self.roster.member(pid) {
-                notes.note(member, &threads)?;
+                let cannot = |cause| LookError::Notes { folder: notes.folder.clone(), cause };
+                notes.note(member, &threads).map_err(cannot)?;
             }
         }
         Ok(())
     }
 
-    fn place(&mut self) -> io::Result<Vec<Pinned>> {
+    fn place(&mut self) -> Result<Vec<Pinned>, LookError> {
         let moves = self.moves();
         self.note(&moves)?;
         let mut news = Vec::new();
@@ -455,16 +486,20 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_finds_nothing_new_makes_no_names() {
+    fn a_look_that_finds_nothing_new_makes_no_names_and_lists_no_threads_anew() {
         let (_child, pid) = program();
         let mine = affinity::get(pid.main()).unwrap();
         let wanted = vec![("nobody".to_owned(), mine)];
-        let mut pinner =
-            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Count).unwrap();
-        for _ in 0..20 {
-            pinner.look().unwrap();
+        for ended in [EndedThreads::Count, EndedThreads::Forgotten] {
+            let scope = Scope::Trees(vec![pid]);
+            let mut pinner = PlanPinner::new(scope, wanted.clone(), ended).unwrap();
+            let list = pinner.living.as_ptr();
+            for _ in 0..20 {
+                pinner.look().unwrap();
+                assert_eq!(pinner.living.as_ptr(), list, "the list is the same");
+            }
+            assert_eq!(pinner.ordered, 1, "the program has one thread all the time");
         }
-        assert_eq!(pinner.ordered, 1, "the program has one thread all the time");
     }
 
     #[test]
@@ -533,6 +568,17 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         panic!("no child");
+    }
+
+    #[test]
+    fn a_thread_that_ended_after_it_was_seen_is_in_no_preview() {
+        let (child, pid) = program();
+        let wanted = vec![("sh".to_owned(), affinity::get(pid.main()).unwrap())];
+        let pinner =
+            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Forgotten).unwrap();
+        assert_eq!(pinner.preview().len(), 1);
+        drop(child);
+        assert!(pinner.preview().is_empty());
     }
 
     #[test]

@@ -273,7 +273,9 @@ impl Roster {
                 }
             }
         }
-        self.members.retain(|member| !member.threads.is_empty() && !process::ended(member.pid));
+        // A process whose exit status nobody has read still lists a thread.
+        let ended = |member: &mut Member| member.threads.is_empty() || process::ended(member.pid);
+        changes.gone.extend(self.members.extract_if(.., ended).flat_map(|member| member.threads));
         changes
     }
 }
@@ -319,6 +321,21 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             look(roster);
         }
+    }
+
+    #[test]
+    fn the_thread_of_a_process_that_ended_is_gone_before_its_exit_status_is_read() {
+        let (mut child, mut roster) = shell("read a");
+        let thread = roster.threads().next().unwrap().1;
+        child.kill().unwrap();
+        let mut gone = Vec::new();
+        let begin = Instant::now();
+        while !roster.members().is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{roster:?}");
+            gone.extend(roster.look_at_threads().gone);
+        }
+        assert_eq!(gone, [thread]);
+        child.wait().unwrap();
     }
 
     #[test]

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 /// Notes of replaced affinities, a file for each process.
 #[derive(Clone, Debug)]
 pub struct UndoNotes {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 /// A thread that got its affinity back, or was refused.

@@ -269,7 +269,7 @@ impl RerunTestbed {
         let mut looked = Instant::now();
         let mut told = false;
         loop {
-            for pinned in pinner.look().map_err(failed)? {
+            for pinned in pinner.look().map_err(|error| failed(error.into()))? {
                 pinned.result?;
             }
             if looked.elapsed() >= NAP {

@@ -21,6 +21,7 @@ use std::io;
 /// runs the plan's command that sets the number of threads, if the plan has one. apply stores the
 /// affinities that it replaces in your data directory. --undo restores them while the program runs.
 /// The exit code is 1 if a thread of the plan was not found or not pinned, also with --dry-run.
+/// With --watch, a thread that was pinned later counts as pinned.
 #[derive(Args)]
 #[command(
     mut_arg("path", |plan| plan.required(false).required_unless_present("undo")),
@@ -120,7 +121,8 @@ impl Apply {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, interrupt.flag())?;
         }
-        applied.watch(&interrupt, &mut tell).map_err(plan::failed)
+        applied.watch(&interrupt, &mut tell).map_err(plan::failed)?;
+        applied.complete().map_err(plan::failed)
     }
 
     fn preview(&self) -> anyhow::Result<()> {

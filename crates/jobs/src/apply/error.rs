@@ -1,6 +1,6 @@
 //! Why a plan cannot be used.
 
-use pinwise_linux::{CaptureError, Pid, TargetError};
+use pinwise_linux::{CaptureError, LookError, Pid, TargetError};
 use pinwise_placement::{Plan, PlanDifference, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::{named_threads, plan_difference};
@@ -43,16 +43,16 @@ pub enum ApplyError {
         /// Why not.
         cause: io::Error,
     },
-    /// The affinities to restore cannot be stored.
-    #[error("{}: cannot store the affinities to restore; set XDG_DATA_HOME to a folder you may \
-        write to: {cause}", folder.display())]
+    /// The affinities to restore cannot be stored or read.
+    #[error("{}: cannot use this folder for the affinities to restore: {cause}; XDG_DATA_HOME \
+        must name a folder you may write to, with free space", folder.display())]
     Notes {
         /// The folder of the notes.
         folder: PathBuf,
         /// Why not.
         cause: io::Error,
     },
-    /// The threads of the program cannot be read, or what a pin replaces cannot be noted.
+    /// The threads of the program cannot be read.
     #[error("cannot read the program's threads: {0}")]
     Threads(io::Error),
     /// The program that was started cannot be waited for.
@@ -70,6 +70,15 @@ pub enum ApplyError {
     /// The receiver of the events cannot take them.
     #[error(transparent)]
     Output(io::Error),
+}
+
+impl From<LookError> for ApplyError {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::Threads(cause) => Self::Threads(cause),
+            LookError::Notes { folder, cause } => Self::Notes { folder, cause },
+        }
+    }
 }
 
 impl ApplyError {

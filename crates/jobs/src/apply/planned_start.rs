@@ -3,11 +3,15 @@
 use super::{
     ApplyError, MissingThreads, NumberOutcome, PlanEvent, PlanEvents, check, pin_new, pinner, take,
 };
-use pinwise_linux::{Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
+use pinwise_linux::{EndedThreads, Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
 use pinwise_placement::{Plan, PlannedNumber};
 use std::ffi::{OsStr, OsString};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The time until a signal is passed on where nothing is pinned any more.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program that can be started under a plan.
 #[derive(Debug)]
@@ -48,7 +52,9 @@ impl<'p> PlannedStart<'p> {
     /// and decides what it means. Then `signal` is 0 again.
     ///
     /// # Errors
-    /// The program cannot be started or waited for, or its threads cannot be read.
+    /// The program cannot be started or waited for, its threads cannot be read, or nobody takes the
+    /// events. After the last two, no more threads are pinned. The program runs on and gets its
+    /// signals. The error is returned when the program has ended.
     pub fn run(
         &self,
         signal: &AtomicUsize,
@@ -66,9 +72,10 @@ impl<'p> PlannedStart<'p> {
         let pid = Pid(child.id() as i32);
         // A program that was just started is nobody else's.
         let _lock = ProcessLock::of(&[pid]).unwrap_or_default();
-        let mut pinner = pinner(Scope::Trees(vec![pid]), self.plan)?;
+        // The search numbered the threads with those that had ended.
+        let mut pinner = pinner(Scope::Trees(vec![pid]), self.plan, EndedThreads::Count);
         let status = follow(&mut child, &mut pinner, signal, events)?;
-        Ok(PlannedRun { status, missing: MissingThreads::new(self.plan, pinner.missing()) })
+        Ok(PlannedRun { status, missing: MissingThreads::new(self.plan, pinner?.missing()) })
     }
 }
 
@@ -99,15 +106,19 @@ fn filled(word: &OsStr, number: Option<&PlannedNumber>) -> OsString {
     text.unwrap_or_else(|| word.to_owned())
 }
 
-/// Pins threads until the program ends.
+/// Waits until the program ends, and pins its threads until that fails.
 fn follow(
     child: &mut Child,
-    pinner: &mut PlanPinner,
+    pinner: &mut Result<PlanPinner, ApplyError>,
     signal: &AtomicUsize,
     events: &mut PlanEvents<'_>,
 ) -> Result<ExitStatus, ApplyError> {
     loop {
-        pin_new(pinner, events)?;
+        if let Ok(following) = pinner
+            && let Err(error) = pin_new(following, events)
+        {
+            *pinner = Err(error);
+        }
         if let Some(status) = child.try_wait().map_err(ApplyError::Wait)? {
             return Ok(status);
         }
@@ -115,6 +126,6 @@ fn follow(
             0 => {}
             signal => pass_on(signal as i32, child),
         }
-        std::thread::sleep(pinner.interval());
+        std::thread::sleep(pinner.as_ref().map_or(SIGNAL_INTERVAL, PlanPinner::interval));
     }
 }

@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// A shell that waits. It ends with its standard input, when this is dropped.
 struct Shell(Child);
@@ -173,9 +175,52 @@ fn nothing_is_pinned_where_nothing_can_be_noted() {
     let program = HeldProgram::of(shell.pid()).unwrap();
     let (options, notes) = (ApplyOptions::default(), PathBuf::from("/dev/null/notes"));
     let refused = program.apply(&plan, options, &notes, &mut |_| Ok(())).unwrap_err();
-    let reason = "/dev/null/notes: cannot store the affinities to restore; set XDG_DATA_HOME";
+    let reason = "/dev/null/notes: cannot use this folder for the affinities to restore: ";
     assert!(refused.to_string().starts_with(reason), "{refused}");
     assert_eq!(shell.cpus(), before);
+}
+
+#[test]
+fn the_number_is_not_set_where_nothing_can_be_noted() {
+    let (folder, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let file = folder.path().join("number");
+    let plan = with_number(&["sh"], Some(format!("echo {{n}} > {}", file.display())));
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions { force: false, set_number: true };
+    let notes = PathBuf::from("/dev/null/notes");
+    let (refused, seen) = events(|events| program.apply(&plan, options, &notes, events).map(drop));
+    assert!(matches!(refused, Err(ApplyError::Notes { .. })), "{refused:?}");
+    assert!(!file.exists() && seen.is_empty(), "{seen:?}");
+}
+
+#[test]
+fn a_note_that_cannot_be_written_is_named_as_such() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    UndoNotes::open(notes.path()).unwrap();
+    let boot = std::fs::read_dir(notes.path()).unwrap().next().unwrap().unwrap().path();
+    // A folder where the notes of the process belong.
+    std::fs::create_dir(boot.join(shell.pid().to_string())).unwrap();
+    let (before, plan) = (shell.cpus(), plan(&["sh"]));
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions::default();
+    let refused = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap_err();
+    assert!(matches!(&refused, ApplyError::Notes { folder, .. } if *folder == boot), "{refused}");
+    assert_eq!(shell.cpus(), before);
+}
+
+#[test]
+fn a_thread_is_refused_until_one_of_its_name_is_pinned() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let mut plan = plan(&["sh"]);
+    plan.threads[0].cpus = [pinwise_topology::CpuId(8191)].into_iter().collect();
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions { force: true, set_number: false };
+    let mut applied = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap();
+    let refused = applied.complete().unwrap_err();
+    assert!(matches!(&refused, ApplyError::Unplaced(Unplaced { refused: 1, .. })), "{refused}");
+    let (name, tid) = ("sh".to_owned(), shell.pid().main());
+    applied.note_refused(&[Pinned { name, tid, cpus: cpu(), result: Ok(()) }]);
+    applied.complete().unwrap();
 }
 
 #[test]
@@ -189,7 +234,16 @@ fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
     asked.give_up();
     applied.watch(&asked, &mut |_| Ok(())).unwrap();
     drop(shell);
-    applied.watch(&Interrupt::default(), &mut |_| Ok(())).unwrap();
+    let late = Interrupt::default();
+    let (stop, (_done, watched)) = (late.clone(), mpsc::channel::<()>());
+    // A watch that does not see the end is stopped after 20 s.
+    std::thread::spawn(move || {
+        if watched.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+            stop.give_up();
+        }
+    });
+    applied.watch(&late, &mut |_| Ok(())).unwrap();
+    assert!(!late.came(), "the watch did not see the end");
 }
 
 /// What a start of `command` under a plan returns, and its events.
@@ -203,12 +257,74 @@ fn started(plan: &Plan, command: &[&str]) -> (Result<PlannedRun, ApplyError>, Ve
 
 #[test]
 fn a_program_is_started_with_the_number_and_followed_to_its_end() {
-    let (run, seen) = started(&with_number(&["sh", "b"], None), &["sh", "-c", "exit {n}"]);
-    let run = run.unwrap();
+    let (folder, plan) = (tempfile::tempdir().unwrap(), with_number(&["sh", "b"], None));
+    let told = folder.path().join("told");
+    // It ends once the pin was told, after 2000 naps at the latest.
+    let script = format!(
+        "i=0; until [ -e {} ] || [ $i -gt 2000 ]; do sleep 0.01; i=$((i + 1)); done; exit {{n}}",
+        told.display()
+    );
+    let command = ["sh".into(), "-c".into(), script.into()];
+    let start = PlannedStart::new(&plan, &command, false, &mut |_| Ok(())).unwrap();
+    let mut take = |event: PlanEvent<'_>| {
+        assert!(matches!(event, PlanEvent::Pinned(Pinned { name, .. }) if name == "sh"));
+        std::fs::write(&told, "")
+    };
+    let run = start.run(&AtomicUsize::new(0), &mut take).unwrap();
+    assert!(told.exists(), "no pin was told");
     assert_eq!(run.status.code(), Some(3));
-    let missing = run.missing.unwrap().names;
-    assert!(missing.contains(&"b".to_owned()), "{missing:?}");
-    assert!(seen.iter().all(|event| event.starts_with("Pinned(")), "{seen:?}");
+    assert_eq!(run.missing.unwrap().names, ["b"]);
+}
+
+#[test]
+fn a_thread_that_ends_moves_no_other_thread_of_a_program_that_was_started() {
+    let cpus: Vec<String> =
+        this_machine().unwrap().allowed.iter().map(|cpu| cpu.0.to_string()).collect();
+    let [first, second, ..] = &cpus[..] else { return };
+    let mut plan = plan(&["tail#0", "tail#1", "tail#2"]);
+    plan.threads[2].cpus = CpuSet::parse_list(second).unwrap();
+    // `on PID CPU` waits until the process may run on that CPU only, for 2000 naps at the latest.
+    let script = format!(
+        "trap 'kill $a $b $c' EXIT
+        on() {{
+            i=0
+            while [ $i -lt 2000 ]; do
+                while read -r key value; do
+                    [ \"$key $value\" = \"Cpus_allowed_list: $2\" ] && return
+                done < /proc/$1/status
+                sleep 0.01; i=$((i + 1))
+            done
+            exit 9
+        }}
+        tail -f /dev/null & a=$!
+        tail -f /dev/null & b=$!
+        on $a {first}
+        on $b {first}
+        kill $a; wait $a 2>/dev/null; a=
+        tail -f /dev/null & c=$!
+        on $c {second}
+        on $b {first}
+        exit 0"
+    );
+    let (run, seen) = started(&plan, &["sh", "-c", &script]);
+    assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
+}
+
+#[test]
+fn a_program_gets_its_signals_after_pinning_has_failed() {
+    let (folder, plan) = (tempfile::tempdir().unwrap(), plan(&["sleep"]));
+    let got = folder.path().join("got");
+    let script = format!("trap 'kill $!; echo > {}; exit' TERM; sleep 20 & wait", got.display());
+    let command = ["sh".into(), "-c".into(), script.into()];
+    let start = PlannedStart::new(&plan, &command, false, &mut |_| Ok(())).unwrap();
+    let signal = AtomicUsize::new(0);
+    let mut fail = |_: PlanEvent<'_>| {
+        signal.store(15, Ordering::Relaxed);
+        Err(io::Error::other("nobody listens"))
+    };
+    let error = start.run(&signal, &mut fail).unwrap_err();
+    assert!(matches!(error, ApplyError::Output(_)), "{error}");
+    assert!(got.exists(), "it got its signal, and had ended when the error came");
 }
 
 #[test]
