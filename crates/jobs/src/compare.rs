@@ -12,7 +12,7 @@ use crate::open_subject::OpenSubject;
 use crate::place::{PlaceRequest, search_stored};
 use crate::placement_request::PlacementRequest;
 use crate::prepare_placement::{PreparedSearch, ensure_choice, explained, prepare_search, too_few};
-use crate::profiling_cost::{decide_core_local, profiling_outlook};
+use crate::profiling_cost::{decide_core_local, experiment_time, profiling_outlook};
 use crate::resume_check::reopen;
 use crate::stored_campaign;
 use pinwise_campaign::{
@@ -178,10 +178,15 @@ impl Job for CompareRequest {
             of_way.question = question(way, &of_way);
             let mut profiling = Ok(None);
             if way.strategy == StrategyName::Blackbox {
-                let profile = &mut of_way.question.profile;
-                profile.top = Some(TOP);
-                decide_core_local(profile, Some(store), &testbed.fingerprint(), events)?;
-                profiling = profiling_outlook(&mut of_way, &*testbed);
+                of_way.question.profile.top = Some(TOP);
+                profiling = match experiment_time(&of_way, &*testbed) {
+                    Ok(_) => {
+                        let profile = &mut of_way.question.profile;
+                        decide_core_local(profile, Some(store), &testbed.fingerprint(), events)?;
+                        profiling_outlook(&mut of_way, &*testbed)
+                    }
+                    Err(error) => Err(error),
+                };
             }
             let search = |outlook| {
                 PlacementSearch::new(&of_way.question, &tree, &new.workload).map(|_| outlook)
@@ -552,15 +557,16 @@ fn notes(
 mod tests {
     use super::*;
     use crate::error::{Failure, Remedy};
-    use crate::events::{Silent, stopping_at};
+    use crate::events::{Listening, Silent, stopping_at};
     use crate::job::run;
     use crate::open_subject::open;
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
+    use crate::subject::Subject;
     use pinwise_measure::{
         Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
     };
-    use pinwise_topology::Machine;
+    use pinwise_topology::{Fingerprint, Machine};
 
     /// Counts the unpinned windows that it recalls. After some windows its metric turns out to be a
     /// total.
@@ -613,6 +619,32 @@ mod tests {
         let mut odd = Odd { testbed, recalled: 0, left: 0 };
         recall_searches(&mut odd, &whole, &store).unwrap();
         assert!(odd.recalled > 0);
+    }
+
+    /// It is no matter for a comparison without a search that profiles.
+    #[test]
+    fn a_damaged_characterization_is_told_where_a_search_uses_it() {
+        let (_folder, mut store) = stored_campaign::empty_store();
+        let caller = Caller::default();
+        let told = |store: &Store, instances| {
+            let mut request =
+                simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
+            if let Subject::Simulated(simulation) = &mut request.subject {
+                simulation.instances = instances;
+            }
+            let asked = CompareRequest { request, usual_budget: false, draws: 2, rounds: 5 };
+            let mut told = false;
+            let mut events = Listening(|event: Event<'_>| {
+                told |= matches!(event, Event::Note(Notice::Uncharacterized { .. }));
+                Ok(())
+            });
+            asked.prepare(&caller, store, &mut events).unwrap();
+            told
+        };
+        let processor = SimulatedProcessor::built_in("ultrasparc-t2").processor().unwrap();
+        let fingerprint = Fingerprint::of(&processor.machine());
+        store.add_about_machine(&fingerprint, "characterization", "{".into()).unwrap();
+        assert_eq!((told(&store, 1), told(&store, 2)), (false, true));
     }
 
     #[test]

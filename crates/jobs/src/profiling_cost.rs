@@ -98,6 +98,24 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
     }
 }
 
+/// How long an experiment of profiling takes.
+///
+/// # Errors
+/// The program cannot be profiled.
+pub(crate) fn experiment_time(
+    request: &PlacementRequest,
+    testbed: &dyn OpenSubject,
+) -> Result<Duration, SearchError> {
+    let workload = || request.name.as_ref().unwrap_or(&testbed.workload().name).clone();
+    let Some(each) = testbed.experiment(request.period) else {
+        return Err(SearchError::NoProfile { workload: workload() });
+    };
+    if ThreadKinds::new(testbed.workload()).instances().len() < 2 {
+        return Err(SearchError::OneInstance { workload: workload() });
+    }
+    Ok(each)
+}
+
 /// Estimates what profiling will take. Gives `request` the share of the experiments for which the
 /// budget has time. `None` if the search says itself that there is no profile.
 ///
@@ -107,16 +125,10 @@ pub(crate) fn profiling_outlook(
     request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,
 ) -> Result<Option<ProfilingOutlook>, SearchError> {
+    let each_seconds = experiment_time(request, testbed)?.as_secs_f64();
     let name = request.name.as_ref().unwrap_or(&testbed.workload().name).clone();
     let (machine, workload) = (testbed.machine(), testbed.workload());
     let thread_kinds = ThreadKinds::new(workload);
-    let Some(each) = testbed.experiment(request.period) else {
-        return Err(SearchError::NoProfile { workload: name });
-    };
-    if thread_kinds.instances().len() < 2 {
-        return Err(SearchError::OneInstance { workload: name });
-    }
-    let each_seconds = each.as_secs_f64();
     let question = &mut request.question;
     question.profile.core_local =
         question.profile.core_local.map(|level| merged_level(machine, level));

@@ -42,6 +42,8 @@ struct Open {
     /// Since when looks have seen a new time, but nothing new. Either a status file has the same
     /// numbers once more, or a line is under way. Linux sets the time of a file before its length.
     doubtful: Option<Instant>,
+    /// Since when there has been what the last look found to be the same numbers once more.
+    settled: Option<Instant>,
 }
 
 /// Bytes that distinguish a file that grew from one that was overwritten.
@@ -91,6 +93,11 @@ impl FileFollower {
         self.behind = !open.take(&mut lines)?;
         Ok(lines)
     }
+
+    /// When the lines of the last call of [`Self::lines`] were seen.
+    fn seen(&self) -> Instant {
+        self.open.as_ref().and_then(|open| open.settled).unwrap_or_else(Instant::now)
+    }
 }
 
 impl Open {
@@ -110,6 +117,7 @@ impl Open {
             modified,
             whole: offset,
             doubtful: None,
+            settled: None,
         })
     }
 
@@ -118,6 +126,7 @@ impl Open {
         let metadata = self.file.metadata()?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         let doubtful = self.doubtful.take();
+        self.settled = None;
         if metadata.len() < self.offset {
             return Ok(true);
         }
@@ -134,11 +143,11 @@ impl Open {
         let again = metadata.len() == self.offset
             && (1..=LONGEST_STATUS).contains(&self.offset)
             && self.offset <= self.whole;
-        let settled = again && doubtful.is_some_and(|since| since.elapsed() >= UNDER_WAY);
-        if again && !settled {
+        self.settled = doubtful.filter(|since| again && since.elapsed() >= UNDER_WAY);
+        if again && self.settled.is_none() {
             self.doubtful = doubtful.or_else(|| Some(Instant::now()));
         }
-        Ok(settled)
+        Ok(self.settled.is_some())
     }
 
     /// Reads on, [`MOST`] bytes at most. Returns whether that was everything.
@@ -259,7 +268,7 @@ fn forward(
     sender: &SyncSender<OutputLine>,
 ) -> bool {
     let lines = follower.lines().unwrap_or_default();
-    let (at, late) = (Instant::now(), delay.since_last());
+    let (at, late) = (follower.seen(), delay.since_last());
     lines.into_iter().all(|text| {
         !matches!(
             sender.try_send(OutputLine { at, late, text }),
@@ -405,10 +414,14 @@ mod tests {
         assert_eq!(follower.lines().unwrap(), ["rate 100"]);
         for time in 2..5 {
             touch(&path, time);
+            let written = Instant::now();
             assert!(follower.lines().unwrap().is_empty());
+            let looked = Instant::now();
             std::thread::sleep(UNDER_WAY);
             assert_eq!(follower.lines().unwrap(), ["rate 100"]);
+            assert!((written..=looked).contains(&follower.seen()), "dated by the later look");
             assert!(follower.lines().unwrap().is_empty());
+            assert!(follower.seen() > looked);
         }
         // Seen when half of it was written: still no log.
         fs::write(&path, "").unwrap();

@@ -35,7 +35,8 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
                 .to_owned()
         }
         BoundNote::PredictionExceeded { high } => format!(
-            "the best beats the bound by prediction ({}), which is unused: try --strategy random",
+            "the bound by prediction ({}) is not used, as the best beats it: try --strategy \
+             random",
             say(*high)
         ),
         BoundNote::Predicted { scatter, draws } => format!(
@@ -55,8 +56,8 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
         }
         BoundNote::LeftOut { assignments } => {
             format!(
-                "the bound lacks {assignments} assignments, not measurable: check the last \
-                 failure, repeat"
+                "{} could not be measured and may beat the bound: check the last failure",
+                figures::counted(*assignments as u64, "assignment")
             )
         }
         BoundNote::WrongCap { cap } => {
@@ -70,8 +71,8 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             format!("the {} bound is no lower: {}", method.name(), say(*high))
         }
         BoundNote::CompanyHelps => {
-            "the best did better than the instances alone, which is then no \
-             bound: use --cap if you know one"
+            "the best did better than the instances alone, so they are no bound: use --cap if you \
+             know one"
                 .to_owned()
         }
         BoundNote::StandsStill { share } => format!(
@@ -112,6 +113,10 @@ mod tests {
         assert!(
             constant.ends_with("ops/s: a constant sample shows no tail; check the metric"),
             "{constant}"
+        );
+        assert_eq!(
+            text(BoundNote::LeftOut { assignments: 1 }),
+            "1 assignment could not be measured and may beat the bound: check the last failure"
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),

@@ -20,7 +20,7 @@ pub(crate) fn against(gain: Gain, other: &str) -> String {
     }
 }
 
-/// No advice names more than this many times the budget.
+/// A guess from the scatter so far names no more than this many times the budget.
 const MANY_TIMES: f64 = 16.0;
 
 /// What may decide an undecided comparison with a tolerance of `within`, made in a search of this
@@ -35,7 +35,7 @@ pub(crate) fn decided_by(
     let made = rounds.count().max(1) as f64;
     let least = (ComparedRounds::FIRST_LOOK as f64 / made).max(2.0);
     let times = rounds.times_to_decide(within).unwrap_or(least).max(least);
-    let to = raise_budget(Budget::Time(budget), times, others.is_some());
+    let to = raise_budget(Budget::Time(budget), times, least, others.is_some());
     if times > MANY_TIMES {
         let made = figures::counted(rounds.count() as u64, "round");
         return format!("To decide it, {to}: {made} were far too few.");
@@ -43,17 +43,17 @@ pub(crate) fn decided_by(
     format!("To decide it, {to}.")
 }
 
-/// The advice to raise the budget to this many `times` its value. If others were there (`busy`), it
-/// also advises a quieter machine.
-pub(crate) fn raise_budget(budget: Budget, times: f64, busy: bool) -> String {
-    let raised = times.min(MANY_TIMES);
-    let raised = match budget {
+/// The advice to raise the budget to about this many `times` its value, `least` times or more. If
+/// others were there (`busy`), it also advises a quieter machine.
+pub(crate) fn raise_budget(budget: Budget, times: f64, least: f64, busy: bool) -> String {
+    let raised = times.min(MANY_TIMES).max(least);
+    let to = match budget {
         Budget::Time(time) => budget_text(time.as_secs_f64() * raised),
         Budget::Measurements(count) => format!("{:.0}", (count as f64 * raised).ceil()),
     };
-    let or_more = if times > MANY_TIMES { " or more" } else { "" };
+    let or_more = if times > raised { " or more" } else { "" };
     let quieter = if busy { " on a quieter machine" } else { "" };
-    format!("raise --budget to {raised}{or_more}{quieter}")
+    format!("raise --budget to {to}{or_more}{quieter}")
 }
 
 /// Measurements may take this many times as long in the next search as in this one. A choice:
@@ -95,6 +95,11 @@ mod tests {
         let far = "To decide it, raise --budget to 11m or more on a quieter machine: 20 rounds \
                    were far too few.";
         assert_eq!(noisy, far);
+        // More than the cap on guesses.
+        let raised = |times, least| raise_budget(Budget::Measurements(1), times, least, false);
+        assert_eq!(raised(2.0, 30.0), "raise --budget to 30");
+        assert_eq!(raised(40.0, 30.0), "raise --budget to 30 or more");
+        assert_eq!(raised(40.0, 2.0), "raise --budget to 16 or more");
         assert_eq!([0.1, 41.0, 56.0, 61.0].map(budget_text), ["5s", "45s", "1m", "2m"]);
         assert_eq!(budget_with_margin(27.0), "45s", "the next start estimated 34 s");
     }

@@ -394,7 +394,7 @@ impl NothingCompared {
         };
         let to = match unfinished {
             true => RESUME.into(),
-            false => raise_budget(Budget::Time(*budget), 2.0, others.is_some()),
+            false => raise_budget(Budget::Time(*budget), 2.0, 2.0, others.is_some()),
         };
         format!("Undecided: {why}.{aside} To decide it, {to}.")
     }

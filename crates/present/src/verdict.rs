@@ -152,7 +152,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         PlacementVerdict::Undecided if outcome.baseline.is_none() => {
             let remedy = match outcome.failure {
                 Some(_) => "check the last failure, and repeat".to_owned(),
-                None => raise_budget(question.asked_budget(), 2.0, false),
+                None => raise_budget(question.asked_budget(), 2.0, 2.0, false),
             };
             let reason = format!("the program was not measured unpinned. {}", sentence(&remedy));
             return Verdict { heading: "Undecided", reason };
@@ -184,9 +184,8 @@ fn decides(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome)
         return "lower --precision".to_owned();
     }
     let busy = outcome.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
-    let times = outcome
-        .gain
-        .map_or(2.0, |gain| PlacementVerdict::times_to_decide(gain, question.within).max(2.0));
+    let times =
+        outcome.gain.map_or(2.0, |gain| PlacementVerdict::times_to_decide(gain, question.within));
     let asked = question.asked_budget();
     let least = least(info, question, outcome).map_or(0.0, |(enough, each)| match asked {
         Budget::Time(asked) => {
@@ -195,7 +194,7 @@ fn decides(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome)
         }
         Budget::Measurements(asked) => enough as f64 / asked as f64,
     });
-    raise_budget(asked, times.max(least), busy)
+    raise_budget(asked, times, least.max(2.0), busy)
 }
 
 /// The measurements of a verdict, and what each of this search took.

@@ -23,9 +23,10 @@
 //! unknown, or known from a handful of probes, the change is only possible ([`PhaseChange::sure`]).
 //!
 //! Two causes other than a phase are left out. A probe shows nothing if others took more than
-//! [`PhaseChange::MOST_LOST`] of what the program wanted. A number shows nothing if the standard
-//! errors of its probes explain its difference. One difference of CPU_UTIL or LOCK shows
-//! nothing either, as its scatter is unknown.
+//! [`PhaseChange::MOST_LOST`] of what the program wanted. A number whose difference the standard
+//! errors of its probes explain is not reported. It counts in E, m and s all the same: a test of
+//! large differences alone finds them too large. If no number is left, no change is reported. Nor
+//! is one difference of CPU_UTIL or LOCK, as its scatter is unknown.
 //!
 //! Limits: a number probed once shows no change. A program that is started anew for each probe
 //! shows the same part of its run each time. It shows nothing later.
@@ -105,13 +106,16 @@ impl PhaseChange {
             };
             let values: Vec<ProbeValue> = counted.iter().map(value).collect();
             // The earliest of equals.
-            let cuts: Vec<SeriesSplit> =
-                (1..attempts.len()).filter_map(|at| SeriesSplit::new(&values, at)).collect();
+            let cuts: Vec<SeriesSplit> = values
+                .iter()
+                .skip(1)
+                .filter_map(|first| SeriesSplit::new(&values, first.index))
+                .collect();
             let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
             let cut = cuts
                 .into_iter()
                 .reduce(|best, cut| if cut.explained > best.explained { cut } else { best })?;
-            let (parameter, difference) = cut.greatest;
+            let (parameter, difference) = cut.shown?;
             let change = if sign == Sign::Progress { difference.exp_m1() } else { difference };
             let size = cut.size() / least;
             let told = size >= 1.0
@@ -165,14 +169,15 @@ struct SeriesSplit {
     weight: f64,
     /// Numbers on both sides.
     numbers: usize,
-    /// The number that has the largest part of E, and its d.
-    greatest: (u32, f64),
+    /// Of the numbers whose own errors do not explain d: the one with the largest part of E, and
+    /// its d.
+    shown: Option<(u32, f64)>,
     /// s² and its degrees of freedom, if it is known.
     scatter: Option<(f64, usize)>,
 }
 
 impl SeriesSplit {
-    /// `None`: no number on both sides shows a difference, or a value is none.
+    /// `None`: no number is on both sides, or a value is none.
     fn new(values: &[ProbeValue], at: usize) -> Option<Self> {
         let mut sides: BTreeMap<u32, [Vec<&ProbeValue>; 2]> = BTreeMap::new();
         for probe in values {
@@ -181,7 +186,7 @@ impl SeriesSplit {
             }
             sides.entry(probe.number).or_default()[usize::from(probe.index >= at)].push(probe);
         }
-        // For each number on both sides: d, w.
+        // For each number on both sides: d, w, and whether its own errors do not explain d.
         let mut differences = Vec::new();
         let (mut squares, mut freedom) = (0.0, 0usize);
         for (&number, sides) in &sides {
@@ -201,19 +206,20 @@ impl SeriesSplit {
             };
             let difference = means[1] - means[0];
             let own = sides.iter().map(square).sum::<f64>();
-            if a > 0.0 && b > 0.0 && difference.powi(2) >= PhaseChange::LEAST_F * own {
-                differences.push((number, difference, a * b / (a + b)));
+            if a > 0.0 && b > 0.0 {
+                let shown = difference.powi(2) >= PhaseChange::LEAST_F * own;
+                differences.push((number, difference, a * b / (a + b), shown));
             }
         }
-        let part = |&(_, difference, weight): &(u32, f64, f64)| weight * difference * difference;
-        let &(number, difference, _) =
-            differences.iter().max_by(|one, other| part(one).total_cmp(&part(other)))?;
-        Some(Self {
+        let part = |&(_, d, weight, _): &(u32, f64, f64, bool)| weight * d * d;
+        let shown = differences.iter().filter(|(.., shown)| *shown);
+        let shown = shown.max_by(|one, other| part(one).total_cmp(&part(other)));
+        (!differences.is_empty()).then(|| Self {
             at,
             explained: differences.iter().map(part).sum(),
-            weight: differences.iter().map(|(.., weight)| weight).sum(),
+            weight: differences.iter().map(|(_, _, weight, _)| weight).sum(),
             numbers: differences.len(),
-            greatest: (number, difference),
+            shown: shown.map(|&(number, difference, ..)| (number, difference)),
             scatter: (freedom > 0)
                 .then(|| (squares / freedom as f64, freedom))
                 .or_else(|| own_scatter(values)),
@@ -333,6 +339,40 @@ mod tests {
         let halved = |index: usize| if index < 3 { 1.0 } else { 0.3 };
         let found = (0..400).filter(|&seed| search(seed, &[8, 4, 12, 6, 8], true, &halved)).count();
         assert!(found >= 360, "{found} of 400");
+    }
+
+    /// A test of large differences alone finds more.
+    #[test]
+    fn errors_that_are_too_small_make_no_phase_sure() {
+        const ERROR: f64 = 0.2;
+        const SEARCHES: u64 = 1000;
+        let numbers: Vec<u32> = [2, 4, 8, 16].repeat(3);
+        for ratio in [1.0, 2.0, 3.0] {
+            let found = (0..SEARCHES).filter_map(|seed| {
+                let random = std::cell::RefCell::new(Random::new(seed));
+                let normal = || (0..12).map(|_| random.borrow_mut().unit()).sum::<f64>() - 6.0;
+                let mut search = attempts(&numbers, |_, n| f64::from(n) * (ERROR * normal()).exp());
+                for attempt in &mut search {
+                    attempt.probe.progress.error =
+                        Some(ERROR / ratio * attempt.probe.progress.rate);
+                }
+                PhaseChange::of(&search)
+            });
+            let sure = found.filter(|found| found.sure).count();
+            // A third of the chance, as progress is one of three signs.
+            assert!(sure as f64 <= SEARCHES as f64 * PhaseChange::CHANCE / 3.0, "{ratio}: {sure}");
+        }
+    }
+
+    #[test]
+    fn a_phase_begins_with_a_probe_that_counts() {
+        let mut search = attempts(&[4, 2, 3, 4, 2], |index, _| if index < 2 { 1.0 } else { 0.4 });
+        for attempt in &mut search {
+            (attempt.probe.profile.cpu_util, attempt.lost) = (90.0, Some(0.05));
+        }
+        assert_eq!(PhaseChange::of(&search).map(|shift| shift.at), Some(2));
+        (search[2].probe.profile.cpu_util, search[2].lost) = (6.4, Some(0.9));
+        assert_eq!(PhaseChange::of(&search).map(|shift| shift.at), Some(3));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{
     OpenSubject, Opening, allowed_machine, launch, metric_options, scope, target_error,
     this_machine, thread_filter, usage, whole_machine,
 };
-use crate::error::JobError;
+use crate::error::{Failure, JobError, Remedy};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
@@ -175,7 +175,7 @@ fn take_up(
         | MetricError::TooFew { metric, waited, .. }
             if over =>
         {
-            JobError::failed(too_short(&metric, waited))
+            too_short(&metric, waited)
         }
         error if error.is_usage() => usage(error),
         error => JobError::failed(error),
@@ -184,13 +184,14 @@ fn take_up(
 
 /// Says that the budget ended before the metric was known. Neither the program nor the metric is at
 /// fault.
-fn too_short(metric: &str, waited: Duration) -> String {
+fn too_short(metric: &str, waited: Duration) -> JobError {
     let [waited, patience] =
         [waited, MetricOptions::default().patience].map(pinwise_present::figures::duration);
-    format!(
+    let reason = format!(
         "the budget is too short: it left {waited} for metric '{metric}', whose first numbers may \
          take {patience}; raise --budget"
-    )
+    );
+    JobError::Failed(Failure { reason, kept: None, remedy: Remedy::RaiseBudget })
 }
 
 #[cfg(test)]
@@ -242,8 +243,13 @@ mod tests {
 
     #[test]
     fn a_budget_that_ends_before_the_first_numbers_is_the_cause() {
+        let JobError::Failed(failure) = too_short("stdout:(x)", Duration::from_millis(940)) else {
+            panic!("no failure")
+        };
+        // A part of `tune` then tells it as the end of the user's budget.
+        assert_eq!(failure.remedy, Remedy::RaiseBudget);
         assert_eq!(
-            too_short("stdout:(x)", Duration::from_millis(940)),
+            failure.reason,
             "the budget is too short: it left 940 ms for metric 'stdout:(x)', whose first numbers \
              may take 10 s; raise --budget"
         );

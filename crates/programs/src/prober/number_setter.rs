@@ -84,7 +84,7 @@ impl NumberSetter {
             Self::Affinity => affinity::get(root.main()).ok(),
             Self::Cpuset(directory) => {
                 let listed = read(&directory.join("cpuset.cpus")).ok()?;
-                of_group(&listed, directory).ok()
+                of_group(&listed, directory, &affinity::online().ok()?).ok()
             }
         }
     }
@@ -124,7 +124,8 @@ impl NumberSetter {
             Self::Cpuset(directory) => {
                 let file = directory.join("cpuset.cpus");
                 let before = original(&file, guardian)?;
-                write(&file, &first(&of_group(&before, directory)?, n)?.to_string())
+                let online = affinity::online().map_err(|error| error.to_string())?;
+                write(&file, &first(&of_group(&before, directory, &online)?, n)?.to_string())
             }
             Self::Quota(directory) => {
                 let own = directory.join("cpu.max");
@@ -239,18 +240,26 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     Ok(text)
 }
 
-/// The CPUs of a control group whose `cpuset.cpus` had this text before any change. They are those
-/// of the list that its parent has. If there are none, it inherits all that its parent has. These
-/// are online. The group itself has what was written last.
-fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
+/// The CPUs of a control group whose `cpuset.cpus` had this text before any change. They are the
+/// listed ones that are online and that its parent has. If there are none, it inherits all that its
+/// parent has. The group itself has what was written last.
+fn of_group(listed: &str, directory: &Path, online: &CpuSet) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
-    if let Some(parent) = effective(&directory.join("..")) {
+    if let Some(parent) = effective(&directory.join("..")).filter(|_| !is_partition(directory)) {
         let both = listed.intersection(&parent);
         return Ok(if both.is_empty() { parent } else { both });
     }
     // In a container the parent may be out of sight.
+    let listed = listed.intersection(online);
     let inherited = if listed.is_empty() { effective(directory) } else { Some(listed) };
     inherited.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))
+}
+
+/// Whether a control group has CPUs for itself. Its parent then no longer has them. A partition
+/// that is `root invalid` shares the CPUs of its parent.
+fn is_partition(directory: &Path) -> bool {
+    let kind = fs::read_to_string(directory.join("cpuset.cpus.partition")).unwrap_or_default();
+    ["root", "isolated"].contains(&kind.trim())
 }
 
 /// The CPUs that a control group has: version 2, then version 1. `None`: it does not say so.
@@ -309,20 +318,38 @@ mod tests {
     #[test]
     fn a_group_has_what_its_parent_has_whatever_was_written_last() {
         let folder = tempfile::tempdir().unwrap();
+        let online = CpuSet::parse_list("0-4,7-9").unwrap();
         for (version, name) in [("2", "cpuset.cpus.effective"), ("1", "cpuset.effective_cpus")] {
             let parent = folder.path().join(version);
             let group = parent.join("group");
             fs::create_dir_all(&group).unwrap();
             // The first CPU of the group was written by an earlier step.
             fs::write(group.join(name), "4\n").unwrap();
-            let of = |listed| of_group(listed, &group).unwrap().to_string();
-            assert_eq!((of("\n"), of("4-7\n")), ("4".into(), "4-7".into()), "no parent in sight");
-            // CPUs 5 and 6 are offline.
+            let of = |listed| of_group(listed, &group, &online).unwrap().to_string();
+            assert_eq!((of("\n"), of("4-7\n")), ("4".into(), "4,7".into()), "no parent in sight");
             fs::write(parent.join(name), "2-4,7-9\n").unwrap();
             assert_eq!((of("\n"), of("4-7\n")), ("2-4,7-9".into(), "4,7".into()));
             assert_eq!(of("5-6\n"), "2-4,7-9");
         }
-        assert!(of_group("\n", folder.path()).is_err());
+        assert!(of_group("\n", folder.path(), &online).is_err());
+    }
+
+    #[test]
+    fn a_partition_has_what_it_took_from_its_parent() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = folder.path().join("group");
+        fs::create_dir(&group).unwrap();
+        fs::write(folder.path().join("cpuset.cpus.effective"), "0-3\n").unwrap();
+        let online = CpuSet::parse_list("0-6").unwrap();
+        for (kind, has) in [
+            ("root", "4-6"),
+            ("isolated", "4-6"),
+            ("member", "0-3"),
+            ("root invalid (Parent is not a partition root)", "0-3"),
+        ] {
+            fs::write(group.join("cpuset.cpus.partition"), format!("{kind}\n")).unwrap();
+            assert_eq!(of_group("4-7\n", &group, &online).unwrap().to_string(), has, "{kind}");
+        }
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn control_groups_of_both_versions_say_again_what_they_said() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::start("spin 2");
     program.threads("spin-", 2);
-    let (two, one) = (folder.path().join("two"), folder.path().join("one"));
+    let (two, one) = (folder.path().join("two"), folder.path().join("parent/one"));
     let two = group(
         &two,
         &[("cpu.max", "max 50000\n"), ("cpuset.cpus", "\n"), ("cpuset.cpus.effective", "4-7\n")],
@@ -112,6 +112,8 @@ fn control_groups_of_both_versions_say_again_what_they_said() {
             ("cpuset.cpus", "0,2-3\n"),
         ],
     );
+    // Whatever is online here.
+    fs::write(one.join("../cpuset.effective_cpus"), "0-3\n").unwrap();
     for (setter, file, during, before) in [
         (NumberSetter::Quota(two.clone()), two.join("cpu.max"), "150000 50000", "max 50000\n"),
         (NumberSetter::Cpuset(two.clone()), two.join("cpuset.cpus"), "4-6", "\n"),
