@@ -86,20 +86,20 @@ impl Diagnostic {
             }
             Self::Saturated { ties } => {
                 format!(
-                    "{ties} values tie at the best, few just below: a resource is saturated, so \
-                     the best is the bound"
+                    "{ties} values tie at the best, few just below: a saturated resource; the \
+                     best is the bound"
                 )
             }
             Self::Atoms { distinct, n } => {
                 format!(
-                    "{distinct} different values among {n}: measure every assignment instead of \
-                     estimating, if they are few"
+                    "{distinct} different values among {n}: measure every assignment, if they are \
+                     few"
                 )
             }
             Self::Unstable { ratio } => {
                 format!(
                     "the far end changes {ratio:.1}-fold with how deep a tail is used: take more \
-                     runs before trusting it"
+                     runs"
                 )
             }
             Self::PriorDriven { shape } => {
@@ -116,14 +116,14 @@ impl Diagnostic {
             }
             Self::NotLinear { r_squared } => {
                 format!(
-                    "the mean excess plot is not linear (R^2 {r_squared:.2}), so the model may not \
-                     fit: use the method bayes"
+                    "the mean excess plot is not linear (R^2 {r_squared:.2}), the model may not fit: \
+                     use method bayes"
                 )
             }
             Self::ThresholdLow { fraction } => {
                 format!(
-                    "{:.1} % of the values lie beyond the threshold, and over 5 % biases the tail: \
-                     choose a tighter one",
+                    "{:.1} % of the values lie beyond the threshold (over 5 % biases): choose a \
+                     tighter one",
                     100.0 * fraction
                 )
             }
@@ -253,11 +253,11 @@ impl Refusal {
                 format!("no threshold leaves {needed} values within the top 5 % of {n}")
             }
             Self::NoEnd { threshold, exceedances, shape, .. } => format!(
-                "the shape is {shape:+.3}, not below 0: {exceedances} values beyond {} show no end",
+                "shape {shape:+.3}, not below 0: {exceedances} values over {} show no end",
                 value(threshold)
             ),
             Self::NoMaximum { threshold, exceedances } => format!(
-                "{exceedances} values beyond {} crowd at the best: the likelihood has no maximum",
+                "{exceedances} values over {} crowd at the best: no likeliest fit",
                 value(threshold)
             ),
             Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),

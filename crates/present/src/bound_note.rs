@@ -23,11 +23,11 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
     let say = |performance: f64| scale.show(performance);
     let premise = |method: BoundMethod| match method {
         BoundMethod::Cap => "the cap as given: nothing can exceed it",
-        _ => "the sum of the best of each instance alone, if no co-runner speeds one up",
+        _ => "the instances' best alone, added up, if no co-runner helps",
     };
     match note {
         BoundNote::AnyDistribution { share } => format!(
-            "whatever the distribution, at most {} of all assignments beat the best of this sample",
+            "whatever the distribution, at most {} of all assignments beat this sample's best",
             figures::percent(*share)
         ),
         BoundNote::Exceeded => {
@@ -35,7 +35,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
                 .to_owned()
         }
         BoundNote::PredictionExceeded { high } => format!(
-            "the bound by prediction ({}) is not used, as the best beats it: try --strategy \
+            "the best beats the predicted bound ({}): not used, try --strategy \
              random",
             say(*high)
         ),
@@ -65,23 +65,21 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
         }
         BoundNote::Limit { method } => premise(*method).to_owned(),
         BoundNote::HigherLimit { method, high } => {
-            format!("{}; unused: {}", premise(*method), say(*high))
+            format!("{}: {}, unused", premise(*method), say(*high))
         }
         BoundNote::NoLower { method, high } => {
             format!("the {} bound is no lower: {}", method.name(), say(*high))
         }
         BoundNote::CompanyHelps => {
-            "the best did better than the instances alone, so they are no bound: use --cap if you \
-             know one"
+            "the best did better than the instances alone: no bound, give --cap if you know it"
                 .to_owned()
         }
         BoundNote::StandsStill { share } => format!(
-            "the metric stood still in {} of the windows: try a tenfold --window (on a model, \
-             --cycles)",
+            "the metric stood still in {} of windows: try a tenfold --window (models: --cycles)",
             figures::percent(*share)
         ),
         BoundNote::UnpinnedBetter { unpinned, high } => format!(
-            "unpinned ({}) beats the bound ({}), so none is claimed: repeat",
+            "unpinned ({}) beats the bound ({}): none is claimed, repeat",
             say(*unpinned),
             say(*high)
         ),
@@ -120,7 +118,7 @@ mod tests {
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
-            "unpinned (120.0 ops/s) beats the bound (102.0 ops/s), so none is claimed: repeat"
+            "unpinned (120.0 ops/s) beats the bound (102.0 ops/s): none is claimed, repeat"
         );
     }
 }
