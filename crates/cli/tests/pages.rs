@@ -71,16 +71,13 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
     }
 }
 
-/// The values of every `text` of a document. Notes on how threads were watched are left out: the
-/// terminal shows them with `--verbose`.
+/// The values of every `text` of a document.
 fn texts(document: &Value) -> Vec<String> {
     match document {
         Value::Array(values) => values.iter().flat_map(texts).collect(),
         Value::Object(fields) => {
-            let watching = ["watching", "watched_otherwise"].map(Value::from);
             let text = fields.get("text").and_then(Value::as_str).map(str::to_owned);
-            let shown = fields.get("kind").is_none_or(|kind| !watching.contains(kind));
-            text.filter(|_| shown).into_iter().chain(fields.values().flat_map(texts)).collect()
+            text.into_iter().chain(fields.values().flat_map(texts)).collect()
         }
         _ => Vec::new(),
     }

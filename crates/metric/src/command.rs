@@ -426,9 +426,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pid = directory.path().join("pid");
         let mut source = command(&format!("sleep 100 & echo $! > {}; wait", pid.display()), None);
-        source.timeout = Duration::from_millis(300);
+        source.timeout = Duration::from_secs(3);
         let failure = source.read(&|| false);
-        assert!(matches!(failure, Err(SourceError::Unreadable(why)) if why.contains("300 ms")));
+        assert!(matches!(failure, Err(SourceError::Unreadable(why)) if why.contains("3 s")));
         let child = std::fs::read_to_string(pid).unwrap();
         let state =
             || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();

@@ -168,32 +168,9 @@ pub fn texts(tagged: &[Value]) -> Vec<String> {
     tagged.iter().map(text).collect()
 }
 
-/// Kinds of notes on how threads were watched.
-const WATCHING: [&str; 2] = ["watching", "watched_otherwise"];
-
-/// The notes that a text shows. Notes on how threads were watched only appear if it is `verbose`.
-pub fn texts_shown(tagged: &[Value], verbose: bool) -> Vec<String> {
-    let shown = |note: &&Value| verbose || !WATCHING.map(Value::from).contains(&note["kind"]);
-    texts(&tagged.iter().filter(shown).cloned().collect::<Vec<_>>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_threads::ThreadsNote;
-
-    #[test]
-    fn how_threads_were_watched_is_shown_only_if_asked_for() {
-        let (by, later) = ("ebpf".to_owned(), "proc".to_owned());
-        let notes = [
-            ThreadsNote::Watching { share: 0.5 },
-            ThreadsNote::WatchedOtherwise { probes: 1, of: 2, by, later },
-            ThreadsNote::Busy { share: 0.5 },
-        ];
-        let notes = notes.map(|note| tagged(&note, crate::threads_note(&note)));
-        assert_eq!(texts_shown(&notes, false), texts(&notes[2..]));
-        assert_eq!(texts_shown(&notes, true), texts(&notes));
-    }
 
     #[test]
     fn a_sentence_begins_with_a_capital_but_for_the_number() {

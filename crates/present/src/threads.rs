@@ -88,8 +88,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Busy { share } => busy(*share, "probes"),
         ThreadsNote::Watching { share } => format!(
-            "monitoring used {} of its CPU time and may bias each n differently: use a longer \
-             --window",
+            "watching took {} of the program's CPU time, which may bias n: use a longer --window",
             figures::percent(*share)
         ),
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {

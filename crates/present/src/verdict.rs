@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// What to do, and why: `Pin: the best assignment beats unpinned.`
+/// What to do, and why: `Pin: the best assignment beats unpinned by +17.9 % (+9.0 % to +26.9 %).`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// `Pin`, `Keep the default` or `Undecided`.
@@ -106,14 +106,19 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
     // BlackBox measures few assignments: its verdict covers these alone.
     let few = outcome.forecast.is_some();
     let (heading, reason) = match outcome.verdict {
-        PlacementVerdict::Pin if info.new.simulated || outcome.beats_as_found() => {
-            ("Pin", "the best assignment beats unpinned.")
+        PlacementVerdict::Pin => {
+            let gain = outcome.gain.map(|(mean, low, high)| {
+                let [mean, low, high] = [mean, low, high].map(figures::change);
+                format!(" by {mean} ({low} to {high})")
+            });
+            let unshown = match info.new.simulated || outcome.beats_as_found() {
+                true => "",
+                false => " Whether it beats the program as found is not shown: repeat to check.",
+            };
+            let gain = gain.unwrap_or_default();
+            let reason = format!("the best assignment beats unpinned{gain}.{unshown}");
+            return Verdict { heading: "Pin", reason };
         }
-        PlacementVerdict::Pin => (
-            "Pin",
-            "the best assignment beats unpinned. Whether it beats the program as found is not \
-             shown: repeat to check.",
-        ),
         PlacementVerdict::KeepDefault if few => {
             ("Keep the default", "none of the assignments measured is better than unpinned.")
         }

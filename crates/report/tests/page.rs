@@ -59,7 +59,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
     }
     let text = text(&html);
     for said in [
-        "Pin: the best assignment beats unpinned.",
+        "Pin: the best assignment beats unpinned by +",
         "M packets/s (95 % interval",
         "n = 12",
         "Gap at most",

@@ -287,6 +287,9 @@ fn text_of(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usiz
     outcome_text(info, &question, outcome, files, width)
 }
 
+/// The verdict of [`outcome`].
+const GAINED: &str = "Pin: the best assignment beats unpinned by +25.0 % (+20.0 % to +30.0 %).";
+
 /// What is said before the best assignment.
 fn said(info: &CampaignInfo, outcome: &Outcome) -> String {
     let text = text_of(info, outcome, Files::default(), 1000);
@@ -300,12 +303,9 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     // 1.38 unpinned; the best is 1.72.
     let found =
         |mean: f64| Outcome { as_found: Some(figure(mean, 2e4)), ..outcome(unit.clone(), 1.72e6) };
-    assert_eq!(said(&info, &found(1.4e6)), "Pin: the best assignment beats unpinned.");
+    assert_eq!(said(&info, &found(1.4e6)), GAINED);
     let better = said(&info, &found(1.6e6));
-    assert!(
-        better.starts_with("Pin: the best assignment beats unpinned. As found it was "),
-        "{better}"
-    );
+    assert!(better.starts_with(&format!("{GAINED} As found it was ")), "{better}");
     assert!(
         better.ends_with(
             "16.3 % better than unpinned later; gain over it +5.1 % to +9.9 %. Repeat to check."
@@ -314,9 +314,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     );
     let as_good = said(&info, &found(1.71e6));
     assert!(
-        as_good.starts_with(
-            "Pin: the best assignment beats unpinned. Whether it beats the program as found "
-        ),
+        as_good.starts_with(&format!("{GAINED} Whether it beats the program as found ")),
         "{as_good}"
     );
     let kept = Outcome { verdict: PlacementVerdict::KeepDefault, ..found(1.6e6) };
@@ -439,7 +437,7 @@ fn what_is_searched_is_called_an_assignment_in_every_line() {
 }
 
 const PIN: &str = "\
-Pin: the best assignment beats unpinned.
+Pin: the best assignment beats unpinned by +25.0 % (+20.0 % to +30.0 %).
 
 The best assignment found:
 Core 0  0 [rx]  1 [tx]
@@ -468,7 +466,8 @@ Core 1: free (2,3)
               pinwise report 7 --store my.db
 ";
 const NARROW: &str = "\
-Pin: the best assignment beats unpinned.
+Pin: the best assignment beats unpinned by +25.0 % (+20.0 %
+to +30.0 %).
 
 The best assignment found:
 Core 0  0 [rx]  1 [tx]

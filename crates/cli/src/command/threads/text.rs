@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_jobs::{ThreadsAnswer, ThreadsOutcome};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, LabelledLines, fewer_threads, no_number, one_line, texts_shown};
+use pinwise_present::{Files, LabelledLines, fewer_threads, no_number, one_line, texts};
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
@@ -15,7 +15,7 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
     sheet.unfinished(document.unfinished.as_ref());
-    for note in texts_shown(&document.notes, verbose) {
+    for note in texts(&document.notes) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');

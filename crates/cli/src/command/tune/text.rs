@@ -9,7 +9,7 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, LabelledLines, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts_shown,
+    Files, LabelledLines, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts,
     tune_next,
 };
 use pinwise_topology::{Footprint, SharingTree};
@@ -26,7 +26,7 @@ pub(super) fn result(
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict.text());
     sheet.unfinished(document.answer.unfinished(files).as_ref());
-    notes(&mut sheet, document.answer, verbose);
+    notes(&mut sheet, document.answer);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
     match (&document.answer.plan, conclusion.choice) {
@@ -70,7 +70,7 @@ pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width:
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign));
     sheet.unfinished(remains.answer.unfinished(files).as_ref());
-    notes(&mut sheet, remains.answer, false);
+    notes(&mut sheet, remains.answer);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
@@ -84,8 +84,8 @@ pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width:
     sheet.text
 }
 
-fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer, verbose: bool) {
-    for note in texts_shown(&tagged_tune_notes(answer.number_notes(), &answer.notes), verbose) {
+fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer) {
+    for note in texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)) {
         sheet.paragraph("", 0, &note);
     }
 }
