@@ -114,6 +114,7 @@ pub(crate) fn tell(event: &PlanEvent<'_>) {
             "note: the plan pins no thread: all stay where they may run now".into()
         }
         PlanEvent::Note(note) => format!("note: {}", pinwise_present::note(note)),
+        PlanEvent::GivenUp(error) => format!("warning: no more threads are pinned: {error}"),
         PlanEvent::Pinned(_) => return,
     };
     aside(&text);

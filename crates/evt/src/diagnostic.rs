@@ -116,8 +116,8 @@ impl Diagnostic {
             }
             Self::NotLinear { r_squared } => {
                 format!(
-                    "the mean excess plot is not linear (R^2 {r_squared:.2}), the model may not \
-                     fit: use method bayes"
+                    "the mean excess plot is not linear (R^2 {r_squared:.2}): it may not fit, use \
+                     method bayes"
                 )
             }
             Self::ThresholdLow { fraction } => {

@@ -38,6 +38,8 @@ pub enum PlanEvent<'a> {
     Note(&'a ProgramNote),
     /// A thread that appeared was pinned, or refused.
     Pinned(&'a Pinned),
+    /// From now on no more threads are pinned.
+    GivenUp(&'a ApplyError),
 }
 
 /// What becomes of the plan's number of threads.
@@ -116,7 +118,9 @@ impl HeldProgram {
     ) -> Result<AppliedPlan<'p>, ApplyError> {
         let machine = check_online(plan, options.force, events)?;
         // The number is set only where the threads can then be pinned.
-        let notes = open_notes(notes)?;
+        let folder = notes;
+        let notes = open_notes(folder)?;
+        notes.check_writable(self.pid).map_err(|cause| cannot_note(folder, cause))?;
         let set = |command, n| {
             if !options.set_number {
                 return Ok(NumberOutcome::NotAsked(command));
@@ -327,8 +331,11 @@ fn pin_new(
 }
 
 fn open_notes(folder: &Path) -> Result<UndoNotes, ApplyError> {
-    let cannot = |cause| ApplyError::Notes { folder: folder.to_owned(), cause };
-    UndoNotes::open(folder).map_err(cannot)
+    UndoNotes::open(folder).map_err(|cause| cannot_note(folder, cause))
+}
+
+fn cannot_note(folder: &Path, cause: io::Error) -> ApplyError {
+    ApplyError::Notes { folder: folder.to_owned(), cause }
 }
 
 fn take(events: &mut PlanEvents<'_>, event: PlanEvent<'_>) -> Result<(), ApplyError> {

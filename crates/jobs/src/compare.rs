@@ -11,7 +11,9 @@ use crate::job::{Caller, Job};
 use crate::open_subject::OpenSubject;
 use crate::place::{PlaceRequest, search_stored};
 use crate::placement_request::PlacementRequest;
-use crate::prepare_placement::{PreparedSearch, ensure_choice, explained, prepare_search, too_few};
+use crate::prepare_placement::{
+    PreparedSearch, ensure_choice, prepare_search, too_few, with_left_alone,
+};
 use crate::profiling_cost::{decide_core_local, experiment_time, profiling_outlook};
 use crate::resume_check::reopen;
 use crate::stored_campaign;
@@ -161,10 +163,9 @@ impl Job for CompareRequest {
         let begin = Instant::now();
         let prepared =
             prepare_search(self.request.clone(), None, begin, None, store, caller, events)?;
-        explained(ensure_choice(&prepared), &*prepared.testbed, events)?;
+        with_left_alone(ensure_choice(&prepared), &*prepared.testbed, events)?;
         let PreparedSearch { request, testbed, new, search } = prepared;
-        let few = too_few(&request, &*testbed, &search, begin.elapsed());
-        let few = explained(few, &*testbed, events)?;
+        let few = too_few(&request, &*testbed, &search, begin.elapsed())?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let threads = new.workload.threads.len();
         let mut ways = chance(&self, &request.question, &tree, threads)?;

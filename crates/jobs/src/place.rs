@@ -7,7 +7,9 @@ use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::OpenSubject;
 use crate::placement_request::PlacementRequest;
 use crate::plan_file;
-use crate::prepare_placement::{PreparedSearch, ensure_choice, explained, prepare_search, too_few};
+use crate::prepare_placement::{
+    PreparedSearch, ensure_choice, prepare_search, too_few, with_left_alone,
+};
 use crate::resume_check::reopen;
 use crate::stored_campaign;
 use crate::subject::Subject;
@@ -112,10 +114,9 @@ impl Job for PlaceRequest {
             let [spent, left] = [asked - left, left].map(|time| time.as_secs_f64());
             note(events, Notice::BudgetSpent { spent, left })?;
         }
-        explained(ensure_choice(&prepared), &*prepared.testbed, events)?;
+        with_left_alone(ensure_choice(&prepared), &*prepared.testbed, events)?;
         let PreparedSearch { request, testbed, new, search } = prepared;
-        let few = too_few(&request, &*testbed, &search, begin.elapsed());
-        if let Some(few) = explained(few, &*testbed, events)? {
+        if let Some(few) = too_few(&request, &*testbed, &search, begin.elapsed())? {
             note(events, few)?;
         }
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
@@ -298,6 +299,13 @@ fn outcome(
     })
 }
 
+/// Whether the names of a placement's threads count those that had ended: each run was watched from
+/// its start.
+pub(crate) fn counts_ended_threads(info: &CampaignInfo) -> Result<bool, JobError> {
+    let request: PlacementRequest = stored_campaign::question(info)?;
+    Ok(matches!(request.subject, Subject::Rerun(_)))
+}
+
 /// Makes and writes the plan of an outcome, if it has one. The path is the user's, or one beside
 /// the store. A part has no plan: its parent answers.
 fn make_plan(
@@ -314,6 +322,7 @@ fn make_plan(
     let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else {
         return Ok(None);
     };
+    plan.counts_ended_threads = counts_ended_threads(info)?;
     plan.origin = Some(PlanOrigin {
         campaign: Some(store.identity(info)),
         verdict: outcome.verdict,

@@ -57,9 +57,11 @@ pub(crate) fn prepare_search(
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        if let Some(outlook) =
-            profiling_outlook(&mut request, &*testbed).map_err(JobError::usage)?
-        {
+        if let Some(outlook) = with_left_alone(
+            profiling_outlook(&mut request, &*testbed).map_err(JobError::usage),
+            &*testbed,
+            events,
+        )? {
             note(events, Notice::Profiling(outlook))?;
         }
     }
@@ -105,7 +107,7 @@ pub(crate) fn prepare_search(
                 error => error.into(),
             },
         );
-    let search = explained(search, &*testbed, events)?;
+    let search = with_left_alone(search, &*testbed, events)?;
     if let [only] = tree.leaves() {
         let name = &new.workload.name;
         let only = only.0;
@@ -113,16 +115,17 @@ pub(crate) fn prepare_search(
             Some(_) => "name more with --cpus",
             None => "allow more (taskset -apc LIST PID)",
         };
-        return Err(JobError::failed(format!(
+        let refused = JobError::failed(format!(
             "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
-        )));
+        ));
+        return with_left_alone(Err(refused), &*testbed, events);
     }
     Ok(PreparedSearch { request, testbed, new, search })
 }
 
 /// Gives `checked` back. If it is an error, notes on threads that are left alone come first: they
 /// may be its cause.
-pub(crate) fn explained<T>(
+pub(crate) fn with_left_alone<T>(
     checked: Result<T, JobError>,
     testbed: &dyn OpenSubject,
     events: &mut dyn Events,

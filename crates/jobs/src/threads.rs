@@ -215,7 +215,7 @@ impl Job for ThreadsRequest {
         let unfinished = info.state != CampaignState::Finished;
         let wanted = undecided || (unfinished && outcome.question.request.confirms());
         outcome.uncompared = wanted && confirmation.is_none();
-        outcome.unfinished = unfinished;
+        outcome.is_unfinished = unfinished;
         let campaign = info.clone();
         Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted: false, unsettled: None })
     }
@@ -717,14 +717,14 @@ mod tests {
             }
             let cut = cut == 4;
             assert_eq!((ran.interrupted, read.interrupted), (cut, false));
-            assert_eq!(ran.outcome.unfinished, cut);
+            assert_eq!(ran.outcome.is_unfinished, cut);
             assert_eq!(info.state == CampaignState::Stopped, cut);
             if cut {
                 // One that was killed had no time to store its answer. Its comparison had begun.
                 let killed =
                     CampaignInfo { state: CampaignState::Open, conclusion: None, ..info.clone() };
                 let read = ThreadsRequest::answer(&killed, &caller, &store).unwrap().outcome;
-                assert_eq!((read.uncompared, read.unfinished), (false, true));
+                assert_eq!((read.uncompared, read.is_unfinished), (false, true));
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::job::{Caller, Job};
 use crate::last_comparison::{
     ComparedNumbers, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
-use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
+use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch, counts_ended_threads};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored_campaign;
@@ -461,7 +461,12 @@ fn plan(
     let placed = match (searched, choice) {
         (Some(StoredSearch { info, outcome, .. }), LastComparisonVerdict::Placed) => {
             let tree = SharingTree::new(&info.new.machine, info.new.alike);
-            Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome)
+            let mut plan =
+                Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome);
+            if let Some(plan) = &mut plan {
+                plan.counts_ended_threads = counts_ended_threads(info)?;
+            }
+            plan
         }
         _ => None,
     };

@@ -49,7 +49,7 @@ pub use run_delay::RunDelay;
 pub use signal_relay::pass_on;
 pub use stream::{OutputLine, Streams, Tail, each_line, follow, quotable};
 pub use target::{Target, common_contexts, described, pause, usual_mask};
-pub use target_error::TargetError;
+pub use target_error::{TargetError, why_not_started};
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};
 pub use thread_scan::ScannedThread;

@@ -184,7 +184,6 @@ impl PlanPinner {
         let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
         let seen = &self.seen;
         match self.ended {
-            _ if gone.is_empty() => {}
             EndedThreads::Count => {
                 let ended = self.living.extract_if(.., |index| gone.contains(&seen[*index].id));
                 ended.for_each(|index| {
@@ -192,6 +191,7 @@ impl PlanPinner {
                     alike.insert(alike.partition_point(|&other| other < index), index);
                 });
             }
+            EndedThreads::Forgotten if gone.is_empty() => {}
             EndedThreads::Forgotten => {
                 self.seen.retain(|seen| !gone.contains(&seen.id));
                 self.living = (0..self.seen.len()).collect();

@@ -221,7 +221,8 @@ pub(crate) mod tests {
         let mut holder = ProcessLock::default();
         holder.share(sleeping.pid());
         let own = Pid(std::process::id() as i32);
-        assert_eq!(holders(&holder.folders[0]), [own]);
+        // Locks that come and go can hide another one from a look at the kernel's list.
+        assert!((0..1000).any(|_| holders(&holder.folders[0]) == [own]));
         assert!(!is_guardian(own));
         let patience = Patience { search: Duration::ZERO, guardian: Duration::MAX };
         assert!(ProcessLock::within(&[sleeping.pid()], patience).is_err());

@@ -161,7 +161,8 @@ impl From<TargetError> for MeasureError {
 }
 
 /// The two causes that a user can do something about by themselves, in their words.
-fn why_not_started(cause: &io::Error) -> String {
+/// Why a program could not be started, and what to do.
+pub fn why_not_started(cause: &io::Error) -> String {
     match cause.kind() {
         io::ErrorKind::NotFound => {
             "there is no such program; give its path, or add its folder to PATH".into()

@@ -52,13 +52,12 @@ impl ThreadFilter {
 
     /// The error that no thread of `name` is left to place. `running` are those that run.
     pub fn none_left(&self, name: String, running: &[impl AsRef<str>]) -> TargetError {
-        let running: Vec<&str> = running.iter().map(AsRef::as_ref).collect();
-        let running = running.join(", ");
+        let running = listed(running.iter().map(AsRef::as_ref));
         if self.known.is_empty() {
             return TargetError::NoneChosen { name, running };
         }
-        let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
-        TargetError::NoneKnown { name, known: known.join(", "), running }
+        let known = listed(self.known.iter().map(String::as_str));
+        TargetError::NoneKnown { name, known, running }
     }
 
     /// Names the program whose first thread starts the others ([`Self::is_starter`]).
@@ -91,6 +90,17 @@ impl ThreadFilter {
         } else {
             (!self.known.is_empty()).then_some(LeftAlone::Unknown)
         }
+    }
+}
+
+/// The first names, and how many more there are.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const MOST: usize = 6;
+    let names: Vec<&str> = names.collect();
+    let first = names[..names.len().min(MOST)].join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

@@ -51,7 +51,7 @@ impl UndoNotes {
     /// used again. They are those of earlier boots of this host and of processes that have ended.
     ///
     /// # Errors
-    /// The folder cannot be created or read.
+    /// The folder cannot be created, read or written to.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let notes = Self { folder: boot_folder(folder)? };
         fs::create_dir_all(&notes.folder)?;
@@ -62,6 +62,17 @@ impl UndoNotes {
             }
         }
         Ok(notes)
+    }
+
+    /// Checks that threads of the process `pid` can be noted.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub fn check_writable(&self, pid: Pid) -> io::Result<()> {
+        let path = self.path(pid);
+        let is_new = !path.exists();
+        OpenOptions::new().create(true).append(true).open(&path)?;
+        if is_new { fs::remove_file(&path) } else { Ok(()) }
     }
 
     /// Notes threads of one process with their affinities, or those they had before they inherited

@@ -225,7 +225,7 @@ impl ShellCommand {
                 }
                 gone = child.try_wait().is_ok_and(|status| status.is_some());
             }
-            if Instant::now() >= deadline {
+            if !gone && Instant::now() >= deadline {
                 return Err(SourceError::on(
                     what(),
                     format_args!("still running after {}: stopped", duration(self.timeout)),

@@ -24,6 +24,16 @@ struct FileFollower {
     skip_present: bool,
     /// More is there than was read.
     behind: bool,
+    /// How long before this look the reader was kept from running.
+    late: Duration,
+}
+
+/// A look at the file.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    /// How long before it the reader was kept from running.
+    late: Duration,
 }
 
 #[derive(Debug)]
@@ -41,9 +51,9 @@ struct Open {
     whole: u64,
     /// Since when looks have seen a new time, but nothing new. Either a status file has the same
     /// numbers once more, or a line is under way. Linux sets the time of a file before its length.
-    doubtful: Option<Instant>,
-    /// Since when there has been what the last look found to be the same numbers once more.
-    settled: Option<Instant>,
+    doubtful: Option<Look>,
+    /// The look that first saw the numbers that the last look took as written once more.
+    first_seen: Option<Look>,
 }
 
 /// Bytes that distinguish a file that grew from one that was overwritten.
@@ -60,7 +70,7 @@ const MOST: usize = 4 << 20;
 impl FileFollower {
     fn new(path: PathBuf) -> Self {
         let skip_present = path.exists();
-        Self { path, open: None, skip_present, behind: false }
+        Self { path, open: None, skip_present, behind: false, late: Duration::ZERO }
     }
 
     /// The lines that were completed since the last call. A file that does not exist is no error:
@@ -77,7 +87,7 @@ impl FileFollower {
             && open.inode != inode
         {
             // Rotated: what was written before the new file appeared still counts.
-            self.behind = !open.take(&mut lines)?;
+            self.behind = !open.take(&mut lines, self.late)?;
             if self.behind {
                 return Ok(lines);
             }
@@ -90,13 +100,14 @@ impl FileFollower {
                 self.open.insert(Open::at(open_file(&self.path)?, offset)?)
             }
         };
-        self.behind = !open.take(&mut lines)?;
+        self.behind = !open.take(&mut lines, self.late)?;
         Ok(lines)
     }
 
-    /// When the lines of the last call of [`Self::lines`] were seen.
-    fn seen(&self) -> Instant {
-        self.open.as_ref().and_then(|open| open.settled).unwrap_or_else(Instant::now)
+    /// The look that first saw the lines of the last call of [`Self::lines`], if it was an earlier
+    /// one.
+    fn first_seen(&self) -> Option<Look> {
+        self.open.as_ref()?.first_seen
     }
 }
 
@@ -117,16 +128,17 @@ impl Open {
             modified,
             whole: offset,
             doubtful: None,
-            settled: None,
+            first_seen: None,
         })
     }
 
-    /// Whether the file no longer has what was read last, or has it written once more.
-    fn rewritten(&mut self) -> io::Result<bool> {
+    /// Whether the file no longer has what was read last, or has it written once more. `late`: how
+    /// long before this look the reader was kept from running.
+    fn rewritten(&mut self, late: Duration) -> io::Result<bool> {
         let metadata = self.file.metadata()?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         let doubtful = self.doubtful.take();
-        self.settled = None;
+        self.first_seen = None;
         if metadata.len() < self.offset {
             return Ok(true);
         }
@@ -143,16 +155,16 @@ impl Open {
         let again = metadata.len() == self.offset
             && (1..=LONGEST_STATUS).contains(&self.offset)
             && self.offset <= self.whole;
-        self.settled = doubtful.filter(|since| again && since.elapsed() >= UNDER_WAY);
-        if again && self.settled.is_none() {
-            self.doubtful = doubtful.or_else(|| Some(Instant::now()));
+        self.first_seen = doubtful.filter(|first| again && first.at.elapsed() >= UNDER_WAY);
+        if again && self.first_seen.is_none() {
+            self.doubtful = doubtful.or_else(|| Some(Look { at: Instant::now(), late }));
         }
-        Ok(self.settled.is_some())
+        Ok(self.first_seen.is_some())
     }
 
     /// Reads on, [`MOST`] bytes at most. Returns whether that was everything.
-    fn take(&mut self, lines: &mut Vec<String>) -> io::Result<bool> {
-        let whole = self.rewritten()?;
+    fn take(&mut self, lines: &mut Vec<String>, late: Duration) -> io::Result<bool> {
+        let whole = self.rewritten(late)?;
         if whole {
             self.whole = self.whole.max(self.offset);
             self.offset = 0;
@@ -267,8 +279,10 @@ fn forward(
     delay: &mut RunDelay,
     sender: &SyncSender<OutputLine>,
 ) -> bool {
+    follower.late = delay.since_last();
     let lines = follower.lines().unwrap_or_default();
-    let (at, late) = (follower.seen(), delay.since_last());
+    let this = Look { at: Instant::now(), late: follower.late + delay.since_last() };
+    let Look { at, late } = follower.first_seen().unwrap_or(this);
     lines.into_iter().all(|text| {
         !matches!(
             sender.try_send(OutputLine { at, late, text }),
@@ -419,9 +433,10 @@ mod tests {
             let looked = Instant::now();
             std::thread::sleep(UNDER_WAY);
             assert_eq!(follower.lines().unwrap(), ["rate 100"]);
-            assert!((written..=looked).contains(&follower.seen()), "dated by the later look");
+            let first = follower.first_seen().unwrap().at;
+            assert!((written..=looked).contains(&first), "dated by the later look");
             assert!(follower.lines().unwrap().is_empty());
-            assert!(follower.seen() > looked);
+            assert!(follower.first_seen().is_none());
         }
         // Seen when half of it was written: still no log.
         fs::write(&path, "").unwrap();

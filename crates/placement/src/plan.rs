@@ -43,6 +43,11 @@ pub struct Plan {
     version: u32,
     /// The command or the name of the program.
     pub program: String,
+    /// The numbers in names count threads that have ended, too: `pigz#2` is the third thread of
+    /// that name which a run creates. So it is if the search started the program for each
+    /// measurement. Else they count the threads that live.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_ended_threads: bool,
     /// The search that found it; absent from a plan that was written otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<PlanOrigin>,
@@ -207,6 +212,7 @@ impl Plan {
         Self {
             version: VERSION,
             program: program.into(),
+            counts_ended_threads: false,
             origin: None,
             measured: None,
             number: None,

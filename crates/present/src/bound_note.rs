@@ -23,7 +23,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
     let say = |performance: f64| scale.show(performance);
     let premise = |method: BoundMethod| match method {
         BoundMethod::Cap => "the cap as given: nothing can exceed it",
-        _ => "the instances' best alone, added up, if no co-runner helps",
+        _ => "the sum of what each instance does alone, if co-runners never help",
     };
     match note {
         BoundNote::AnyDistribution { share } => format!(
@@ -65,13 +65,13 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
         }
         BoundNote::Limit { method } => premise(*method).to_owned(),
         BoundNote::HigherLimit { method, high } => {
-            format!("{}: {}, unused", premise(*method), say(*high))
+            format!("{} is unused: {}", say(*high), premise(*method))
         }
         BoundNote::NoLower { method, high } => {
             format!("the {} bound is no lower: {}", method.name(), say(*high))
         }
         BoundNote::CompanyHelps => {
-            "the best did better than the instances alone: no bound, give --cap if you know it"
+            "the best did better than the instances alone: no bound; use --cap if you know a limit"
                 .to_owned()
         }
         BoundNote::StandsStill { share } => format!(

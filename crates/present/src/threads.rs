@@ -36,7 +36,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
             let run = run_seconds.and_then(|run| Duration::try_from_secs_f64(run).ok());
             let why = run.map_or_else(
                 || "the program ended by itself within a probe".to_owned(),
-                |run| format!("a run takes {}", figures::duration(run)),
+                |run| format!("the first run took {}", figures::duration(run)),
             );
             let divide =
                 pieces.map_or_else(String::new, |pieces| format!("; --pieces {pieces} is ignored"));
@@ -523,13 +523,14 @@ mod tests {
             n: 2,
             above_max: None,
             numbers: 1,
-            set_aside: SetAside { starved: 3, failed: 1, ..SetAside::default() },
+            set_aside: SetAside { starved: 3, failed: 1, cut_short: 1, ..SetAside::default() },
             others: Some(0.8),
             budget: Duration::from_secs(30),
             unfinished: false,
         };
         let text = "Undecided: n = 2 was the only number probed. Set aside: 3 starved by others, 1 \
-            failed. To decide it, raise --budget to 1m on a quieter machine.";
+            failed, 1 cut short by --budget. To decide it, raise --budget to 1m on a quieter \
+            machine.";
         assert_eq!(alone.text(), text);
         let cut = NothingCompared {
             numbers: 2,

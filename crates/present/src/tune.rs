@@ -276,7 +276,7 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
         LastComparisonNote::RoundsStarved { rounds, of } => {
             format!(
-                "{rounds} of {of} rounds do not count: other programs took its CPU time; stop them"
+                "{rounds} of {of} rounds do not count: others took the program's CPU time; stop them"
             )
         }
         LastComparisonNote::WindowsMissing { windows, error } => {

@@ -2,7 +2,7 @@
 //! and on the page.
 
 use crate::figures;
-use crate::gain::{LONGER, budget_with_margin, raise_budget};
+use crate::gain::{LONGER, budget_with_margin, gain_text, raise_budget};
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// What to do, and why: `Pin: the best assignment beats unpinned by +17.9 % (+9.0 % to +26.9 %).`
+/// What to do, and why: `Keep the default: no assignment is better than unpinned.`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// `Pin`, `Keep the default` or `Undecided`.
@@ -107,10 +107,9 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
     let few = outcome.forecast.is_some();
     let (heading, reason) = match outcome.verdict {
         PlacementVerdict::Pin => {
-            let gain = outcome.gain.map(|(mean, low, high)| {
-                let [mean, low, high] = [mean, low, high].map(figures::change);
-                format!(" by {mean} ({low} to {high})")
-            });
+            let gain = outcome
+                .gain
+                .map(|(mean, low, high)| format!(" by {}", gain_text(Gain { mean, low, high })));
             let unshown = match info.new.simulated || outcome.beats_as_found() {
                 true => "",
                 false => " Whether it beats the program as found is not shown: repeat to check.",

@@ -109,11 +109,13 @@ impl PhaseChange {
             let cuts: Vec<SeriesSplit> = values
                 .iter()
                 .skip(1)
-                .filter_map(|first| SeriesSplit::new(&values, first.index))
+                .filter_map(|first| SeriesSplit::new(&values, first.index, least))
                 .collect();
+            // Cuts that show no number count as well: chance had as many tries.
             let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
             let cut = cuts
                 .into_iter()
+                .filter(|cut| cut.shown.is_some())
                 .reduce(|best, cut| if cut.explained > best.explained { cut } else { best })?;
             let (parameter, difference) = cut.shown?;
             let change = if sign == Sign::Progress { difference.exp_m1() } else { difference };
@@ -169,16 +171,16 @@ struct SeriesSplit {
     weight: f64,
     /// Numbers on both sides.
     numbers: usize,
-    /// Of the numbers whose own errors do not explain d: the one with the largest part of E, and
-    /// its d.
+    /// Of the numbers whose d is large enough to report, and not explained by their own errors: the
+    /// one with the largest part of E, and its d.
     shown: Option<(u32, f64)>,
     /// s² and its degrees of freedom, if it is known.
     scatter: Option<(f64, usize)>,
 }
 
 impl SeriesSplit {
-    /// `None`: no number is on both sides, or a value is none.
-    fn new(values: &[ProbeValue], at: usize) -> Option<Self> {
+    /// `None`: no number is on both sides, or a value is none. `least`: the least d to report.
+    fn new(values: &[ProbeValue], at: usize, least: f64) -> Option<Self> {
         let mut sides: BTreeMap<u32, [Vec<&ProbeValue>; 2]> = BTreeMap::new();
         for probe in values {
             if !probe.value.is_finite() {
@@ -207,7 +209,8 @@ impl SeriesSplit {
             let difference = means[1] - means[0];
             let own = sides.iter().map(square).sum::<f64>();
             if a > 0.0 && b > 0.0 {
-                let shown = difference.powi(2) >= PhaseChange::LEAST_F * own;
+                let shown =
+                    difference.abs() >= least && difference.powi(2) >= PhaseChange::LEAST_F * own;
                 differences.push((number, difference, a * b / (a + b), shown));
             }
         }
@@ -362,6 +365,23 @@ mod tests {
             // A third of the chance, as progress is one of three signs.
             assert!(sure as f64 <= SEARCHES as f64 * PhaseChange::CHANCE / 3.0, "{ratio}: {sure}");
         }
+    }
+
+    #[test]
+    fn a_number_of_noise_does_not_make_the_small_change_of_another_a_phase() {
+        let probes = [
+            (8, 1.0, 0.001),
+            (8, 1.002, 0.001),
+            (4, 1.0, 0.25),
+            (8, 1.05, 0.001),
+            (8, 1.052, 0.001),
+            (4, 1.8, 0.25),
+        ];
+        let mut search = attempts(&probes.map(|(n, ..)| n), |index, _| probes[index].1);
+        for (attempt, (_, rate, error)) in search.iter_mut().zip(probes) {
+            attempt.probe.progress.error = Some(rate * error);
+        }
+        assert_eq!(PhaseChange::of(&search), None);
     }
 
     #[test]

@@ -20,8 +20,8 @@ use std::io;
 /// stay after pinwise ends. --watch also pins threads that the program creates later. --set first
 /// runs the plan's command that sets the number of threads, if the plan has one. apply stores the
 /// affinities that it replaces in your data directory. --undo restores them while the program runs.
-/// The exit code is 1 if a thread of the plan was not found or not pinned, also with --dry-run.
-/// With --watch, a thread that was pinned later counts as pinned.
+/// The exit code is 1 if a thread of the plan was not found or not pinned. With --watch, a thread
+/// that was pinned later counts as pinned. With --dry-run it is 1 if a thread was not found.
 #[derive(Args)]
 #[command(
     mut_arg("path", |plan| plan.required(false).required_unless_present("undo")),

@@ -1,6 +1,6 @@
 //! Why a plan cannot be used.
 
-use pinwise_linux::{CaptureError, LookError, Pid, TargetError};
+use pinwise_linux::{CaptureError, LookError, Pid, TargetError, why_not_started};
 use pinwise_placement::{Plan, PlanDifference, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::{named_threads, plan_difference};
@@ -89,13 +89,6 @@ impl ApplyError {
             Self::Start { cause, .. } => cause.kind() == io::ErrorKind::NotFound,
             _ => false,
         }
-    }
-}
-
-fn why_not_started(cause: &io::Error) -> String {
-    match cause.kind() {
-        io::ErrorKind::NotFound => "there is no such program".to_owned(),
-        _ => cause.to_string(),
     }
 }
 

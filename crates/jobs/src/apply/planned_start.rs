@@ -6,7 +6,7 @@ use super::{
 use pinwise_linux::{EndedThreads, Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
 use pinwise_placement::{Plan, PlannedNumber};
 use std::ffi::{OsStr, OsString};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct PlannedStart<'p> {
 pub struct PlannedRun {
     /// How it ended.
     pub status: ExitStatus,
-    /// The threads of the plan that never appeared.
+    /// The threads of the plan that never appeared. `None` also if that is not known.
     pub missing: Option<MissingThreads>,
 }
 
@@ -52,9 +52,9 @@ impl<'p> PlannedStart<'p> {
     /// and decides what it means. Then `signal` is 0 again.
     ///
     /// # Errors
-    /// The program cannot be started or waited for, its threads cannot be read, or nobody takes the
-    /// events. After the last two, no more threads are pinned. The program runs on and gets its
-    /// signals. The error is returned when the program has ended.
+    /// The program cannot be started or waited for, or nobody takes the events. The last error is
+    /// returned when the program has ended. Until then the program gets its signals. If threads
+    /// cannot be read, [`PlanEvent::GivenUp`] says so, and the program runs on.
     pub fn run(
         &self,
         signal: &AtomicUsize,
@@ -72,10 +72,37 @@ impl<'p> PlannedStart<'p> {
         let pid = Pid(child.id() as i32);
         // A program that was just started is nobody else's.
         let _lock = ProcessLock::of(&[pid]).unwrap_or_default();
-        // The search numbered the threads with those that had ended.
-        let mut pinner = pinner(Scope::Trees(vec![pid]), self.plan, EndedThreads::Count);
-        let status = follow(&mut child, &mut pinner, signal, events)?;
-        Ok(PlannedRun { status, missing: MissingThreads::new(self.plan, pinner?.missing()) })
+        let ended = match self.plan.counts_ended_threads {
+            true => EndedThreads::Count,
+            false => EndedThreads::Forgotten,
+        };
+        let mut told = Ok(());
+        let mut pinning = match pinner(Scope::Trees(vec![pid]), self.plan, ended) {
+            Ok(pinner) => Some(pinner),
+            Err(error) => {
+                told = give_up(error, events);
+                None
+            }
+        };
+        let status = loop {
+            if let Some(pinner) = &mut pinning
+                && let Err(error) = pin_new(pinner, events)
+            {
+                told = give_up(error, events);
+                pinning = None;
+            }
+            if let Some(status) = child.try_wait().map_err(ApplyError::Wait)? {
+                break status;
+            }
+            match signal.swap(0, Ordering::Relaxed) {
+                0 => {}
+                signal => pass_on(signal as i32, &child),
+            }
+            std::thread::sleep(pinning.as_ref().map_or(SIGNAL_INTERVAL, PlanPinner::interval));
+        };
+        told?;
+        let missing = pinning.and_then(|pinner| MissingThreads::new(self.plan, pinner.missing()));
+        Ok(PlannedRun { status, missing })
     }
 }
 
@@ -106,26 +133,10 @@ fn filled(word: &OsStr, number: Option<&PlannedNumber>) -> OsString {
     text.unwrap_or_else(|| word.to_owned())
 }
 
-/// Waits until the program ends, and pins its threads until that fails.
-fn follow(
-    child: &mut Child,
-    pinner: &mut Result<PlanPinner, ApplyError>,
-    signal: &AtomicUsize,
-    events: &mut PlanEvents<'_>,
-) -> Result<ExitStatus, ApplyError> {
-    loop {
-        if let Ok(following) = pinner
-            && let Err(error) = pin_new(following, events)
-        {
-            *pinner = Err(error);
-        }
-        if let Some(status) = child.try_wait().map_err(ApplyError::Wait)? {
-            return Ok(status);
-        }
-        match signal.swap(0, Ordering::Relaxed) {
-            0 => {}
-            signal => pass_on(signal as i32, child),
-        }
-        std::thread::sleep(pinner.as_ref().map_or(SIGNAL_INTERVAL, PlanPinner::interval));
+/// Says that no more threads are pinned. Gives the error back if nobody takes that.
+fn give_up(error: ApplyError, events: &mut PlanEvents<'_>) -> Result<(), ApplyError> {
+    match error {
+        ApplyError::Output(_) => Err(error),
+        error => take(events, PlanEvent::GivenUp(&error)),
     }
 }

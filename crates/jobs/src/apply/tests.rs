@@ -187,10 +187,17 @@ fn the_number_is_not_set_where_nothing_can_be_noted() {
     let plan = with_number(&["sh"], Some(format!("echo {{n}} > {}", file.display())));
     let program = HeldProgram::of(shell.pid()).unwrap();
     let options = ApplyOptions { force: false, set_number: true };
-    let notes = PathBuf::from("/dev/null/notes");
-    let (refused, seen) = events(|events| program.apply(&plan, options, &notes, events).map(drop));
-    assert!(matches!(refused, Err(ApplyError::Notes { .. })), "{refused:?}");
-    assert!(!file.exists() && seen.is_empty(), "{seen:?}");
+    // No folder, and one in which a folder stands where the notes of the process belong.
+    let taken = folder.path().join("notes");
+    UndoNotes::open(&taken).unwrap();
+    let boot = std::fs::read_dir(&taken).unwrap().next().unwrap().unwrap().path();
+    std::fs::create_dir(boot.join(shell.pid().to_string())).unwrap();
+    for notes in [PathBuf::from("/dev/null/notes"), taken] {
+        let (refused, seen) =
+            events(|events| program.apply(&plan, options, &notes, events).map(drop));
+        assert!(matches!(refused, Err(ApplyError::Notes { .. })), "{refused:?}");
+        assert!(!file.exists() && seen.is_empty(), "{seen:?}");
+    }
 }
 
 #[test]
@@ -204,7 +211,8 @@ fn a_note_that_cannot_be_written_is_named_as_such() {
     let program = HeldProgram::of(shell.pid()).unwrap();
     let options = ApplyOptions::default();
     let refused = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap_err();
-    assert!(matches!(&refused, ApplyError::Notes { folder, .. } if *folder == boot), "{refused}");
+    let named = matches!(&refused, ApplyError::Notes { folder, .. } if *folder == notes.path());
+    assert!(named, "{refused}");
     assert_eq!(shell.cpus(), before);
 }
 
@@ -276,26 +284,37 @@ fn a_program_is_started_with_the_number_and_followed_to_its_end() {
     assert_eq!(run.missing.unwrap().names, ["b"]);
 }
 
+/// A shell function: `on PID CPU` waits until the process may run on that CPU only, for 2000 naps
+/// at the latest.
+const ON: &str = r#"
+on() {
+    i=0
+    while [ $i -lt 2000 ]; do
+        while read -r key value; do
+            [ "$key $value" = "Cpus_allowed_list: $2" ] && return
+        done < /proc/$1/status
+        sleep 0.01; i=$((i + 1))
+    done
+    exit 9
+}
+"#;
+
+/// Two CPUs, if the machine has them.
+fn two_cpus() -> Option<[String; 2]> {
+    let allowed = this_machine().unwrap().allowed;
+    let cpus: Vec<String> = allowed.iter().take(2).map(|cpu| cpu.0.to_string()).collect();
+    cpus.try_into().ok()
+}
+
 #[test]
-fn a_thread_that_ends_moves_no_other_thread_of_a_program_that_was_started() {
-    let cpus: Vec<String> =
-        this_machine().unwrap().allowed.iter().map(|cpu| cpu.0.to_string()).collect();
-    let [first, second, ..] = &cpus[..] else { return };
+fn a_thread_that_ends_moves_no_other_if_the_plan_counts_those_that_ended() {
+    let Some([first, second]) = two_cpus() else { return };
     let mut plan = plan(&["tail#0", "tail#1", "tail#2"]);
-    plan.threads[2].cpus = CpuSet::parse_list(second).unwrap();
-    // `on PID CPU` waits until the process may run on that CPU only, for 2000 naps at the latest.
+    plan.counts_ended_threads = true;
+    plan.threads[2].cpus = CpuSet::parse_list(&second).unwrap();
     let script = format!(
         "trap 'kill $a $b $c' EXIT
-        on() {{
-            i=0
-            while [ $i -lt 2000 ]; do
-                while read -r key value; do
-                    [ \"$key $value\" = \"Cpus_allowed_list: $2\" ] && return
-                done < /proc/$1/status
-                sleep 0.01; i=$((i + 1))
-            done
-            exit 9
-        }}
+        {ON}
         tail -f /dev/null & a=$!
         tail -f /dev/null & b=$!
         on $a {first}
@@ -304,6 +323,26 @@ fn a_thread_that_ends_moves_no_other_thread_of_a_program_that_was_started() {
         tail -f /dev/null & c=$!
         on $c {second}
         on $b {first}
+        exit 0"
+    );
+    let (run, seen) = started(&plan, &["sh", "-c", &script]);
+    assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
+}
+
+#[test]
+fn a_thread_that_ended_before_the_others_began_has_no_number_in_a_plan_of_living_threads() {
+    let Some([first, second]) = two_cpus() else { return };
+    let mut plan = plan(&["tail#0", "tail#1"]);
+    plan.threads[1].cpus = CpuSet::parse_list(&second).unwrap();
+    let script = format!(
+        "trap 'kill $b $c' EXIT
+        {ON}
+        tail -f /dev/null & a=$!
+        sleep 0.2; kill $a; wait $a 2>/dev/null
+        tail -f /dev/null & b=$!
+        tail -f /dev/null & c=$!
+        on $b {first}
+        on $c {second}
         exit 0"
     );
     let (run, seen) = started(&plan, &["sh", "-c", &script]);
@@ -348,5 +387,6 @@ fn what_does_not_exist_is_bad_usage() {
     let (missing, _) = started(&plan, &["/no/such/program"]);
     let error = missing.unwrap_err();
     assert!(error.is_usage());
-    assert_eq!(error.to_string(), "cannot start /no/such/program: there is no such program");
+    let told = "cannot start /no/such/program: there is no such program; give its path";
+    assert!(error.to_string().starts_with(told), "{error}");
 }

@@ -54,7 +54,7 @@ pub struct ThreadsOutcome {
     /// No fresh windows compared the number, though they should have, or still will.
     pub uncompared: bool,
     /// The search has not come to its end: it runs, was stopped, or was killed.
-    pub unfinished: bool,
+    pub is_unfinished: bool,
 }
 
 /// A probe, and what it showed.
@@ -149,7 +149,7 @@ impl ThreadsOutcome {
             others,
             notes,
             uncompared: false,
-            unfinished: false,
+            is_unfinished: false,
         };
         if let Counting::Program(program) = &counting {
             outcome.speed_up(program.speedup_of_progress());
@@ -234,7 +234,7 @@ impl ThreadsOutcome {
             set_aside: SetAside { earlier: 0, ..self.set_aside },
             others: self.others,
             budget: self.question.request.time(),
-            unfinished: self.unfinished,
+            unfinished: self.is_unfinished,
         }
     }
 

@@ -288,7 +288,8 @@ fn text_of(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usiz
 }
 
 /// The verdict of [`outcome`].
-const GAINED: &str = "Pin: the best assignment beats unpinned by +25.0 % (+20.0 % to +30.0 %).";
+const GAINED: &str =
+    "Pin: the best assignment beats unpinned by +25.0 % (interval +20.0 % to +30.0 %).";
 
 /// What is said before the best assignment.
 fn said(info: &CampaignInfo, outcome: &Outcome) -> String {
@@ -437,7 +438,7 @@ fn what_is_searched_is_called_an_assignment_in_every_line() {
 }
 
 const PIN: &str = "\
-Pin: the best assignment beats unpinned by +25.0 % (+20.0 % to +30.0 %).
+Pin: the best assignment beats unpinned by +25.0 % (interval +20.0 % to +30.0 %).
 
 The best assignment found:
 Core 0  0 [rx]  1 [tx]
@@ -466,8 +467,8 @@ Core 1: free (2,3)
               pinwise report 7 --store my.db
 ";
 const NARROW: &str = "\
-Pin: the best assignment beats unpinned by +25.0 % (+20.0 %
-to +30.0 %).
+Pin: the best assignment beats unpinned by +25.0 % (interval
++20.0 % to +30.0 %).
 
 The best assignment found:
 Core 0  0 [rx]  1 [tx]

@@ -513,6 +513,7 @@ fn when_the_time_is_over_a_survey_answers_by_what_it_has() {
         "{:?}",
         found.stopped
     );
+    assert_eq!(found.set_aside, SetAside { cut_short: 1, ..SetAside::default() });
     let none = search.answer(&same, &ending_at(0)).unwrap_err();
     assert_eq!(none.why.unwrap().to_string(), "the time is over");
 }
