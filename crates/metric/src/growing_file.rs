@@ -30,7 +30,7 @@ struct FileFollower {
 
 /// A look at the file.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct FileLook {
     at: Instant,
     /// How long before it the reader was kept from running.
     late: Duration,
@@ -51,9 +51,9 @@ struct Open {
     whole: u64,
     /// Since when looks have seen a new time, but nothing new. Either a status file has the same
     /// numbers once more, or a line is under way. Linux sets the time of a file before its length.
-    doubtful: Option<Look>,
+    doubtful: Option<FileLook>,
     /// The look that first saw the numbers that the last look took as written once more.
-    first_seen: Option<Look>,
+    first_seen: Option<FileLook>,
 }
 
 /// Bytes that distinguish a file that grew from one that was overwritten.
@@ -106,7 +106,7 @@ impl FileFollower {
 
     /// The look that first saw the lines of the last call of [`Self::lines`], if it was an earlier
     /// one.
-    fn first_seen(&self) -> Option<Look> {
+    fn first_seen(&self) -> Option<FileLook> {
         self.open.as_ref()?.first_seen
     }
 }
@@ -157,7 +157,7 @@ impl Open {
             && self.offset <= self.whole;
         self.first_seen = doubtful.filter(|first| again && first.at.elapsed() >= UNDER_WAY);
         if again && self.first_seen.is_none() {
-            self.doubtful = doubtful.or_else(|| Some(Look { at: Instant::now(), late }));
+            self.doubtful = doubtful.or_else(|| Some(FileLook { at: Instant::now(), late }));
         }
         Ok(self.first_seen.is_some())
     }
@@ -281,8 +281,8 @@ fn forward(
 ) -> bool {
     follower.late = delay.since_last();
     let lines = follower.lines().unwrap_or_default();
-    let this = Look { at: Instant::now(), late: follower.late + delay.since_last() };
-    let Look { at, late } = follower.first_seen().unwrap_or(this);
+    let this = FileLook { at: Instant::now(), late: follower.late + delay.since_last() };
+    let FileLook { at, late } = follower.first_seen().unwrap_or(this);
     lines.into_iter().all(|text| {
         !matches!(
             sender.try_send(OutputLine { at, late, text }),

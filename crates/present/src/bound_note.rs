@@ -23,7 +23,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
     let say = |performance: f64| scale.show(performance);
     let premise = |method: BoundMethod| match method {
         BoundMethod::Cap => "the cap as given: nothing can exceed it",
-        _ => "the sum of what each instance does alone, if co-runners never help",
+        _ => "the sum of all instances alone, if co-runners never help",
     };
     match note {
         BoundNote::AnyDistribution { share } => format!(

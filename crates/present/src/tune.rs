@@ -275,9 +275,7 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         LastComparisonNote::Busy { share } => busy(*share, "measurements"),
         LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
         LastComparisonNote::RoundsStarved { rounds, of } => {
-            format!(
-                "{rounds} of {of} rounds do not count: others took the program's CPU time; stop them"
-            )
+            format!("{rounds} of {of} rounds do not count: others took CPU time from it; stop them")
         }
         LastComparisonNote::WindowsMissing { windows, error } => {
             let windows = match windows {
