@@ -238,7 +238,7 @@ pub fn notice(notice: &Notice) -> String {
             figures::count(*drawn)
         ),
         Notice::NotPlacedAgain { n, reason } => {
-            format!("n = {n} keeps its first placement: {}", unmeasured_remedy(reason))
+            format!("n = {n} was not placed again: {}", unmeasured_remedy(reason))
         }
         Notice::NumberReturned { pid, n, guess } => {
             format!("process {pid}: {}", is_set(*n, *guess))

@@ -408,7 +408,7 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
         (failed, "failed"),
         (cut_short, "cut short by --budget"),
         (jumped, "of another load"),
-        (earlier, "made before whole runs"),
+        (earlier, "from before whole runs were measured"),
     ];
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")

@@ -172,13 +172,13 @@ impl TuneVerdict<'_> {
         format!("The plan does not pin: n = {}, pinned, is {same}{why}.", self.n)
     }
 
-    /// `+12.0 % (95 % interval +8.0 % to +16.0 %, n = 9)`; n counts rounds.
+    /// `+12.0 % (95 % interval +8.0 % to +16.0 %, 9 rounds)`.
     fn gain(&self, way: Way, other: Way) -> Option<String> {
         let Gain { mean, low, high } = self.rounds.gain(way, other)?;
         let [mean, low, high] = [mean, low, high].map(figures::change);
-        let (confidence, n) = (self.rounds.confidence(), self.rounds.common_rounds(way, other));
-        let confidence = figures::percent(confidence);
-        Some(format!("{mean} ({confidence} interval {low} to {high}, n = {n})"))
+        let rounds = figures::counted(self.rounds.common_rounds(way, other) as u64, "round");
+        let confidence = figures::percent(self.rounds.confidence());
+        Some(format!("{mean} ({confidence} interval {low} to {high}, {rounds})"))
     }
 
     /// A gain over `other`, whose name is given, or the loss against it.

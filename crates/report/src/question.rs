@@ -60,7 +60,7 @@ pub(crate) fn asked(
         format!(
             "within {} of the bound, or after {}",
             figures::percent(question.within),
-            match question.budget {
+            match question.asked_budget() {
                 Budget::Measurements(most) => figures::counted(most, "measurement"),
                 Budget::Time(most) => figures::duration(most),
             }
