@@ -276,7 +276,8 @@ fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
 }
 
 impl PlacementVerdict {
-    /// How many times the measurements would probably decide by this gain (estimate, low, high).
+    /// How many times the measurements probably suffice to decide by this gain (estimate, low,
+    /// high).
     /// An interval is half as wide after four times the measurements. The estimate may fall: see
     /// `TIMES_FOR_POWER`.
     pub fn times_to_decide((mean, low, high): (f64, f64, f64), within: f64) -> f64 {

@@ -171,8 +171,8 @@ struct SeriesSplit {
     weight: f64,
     /// Numbers on both sides.
     numbers: usize,
-    /// Of the numbers whose d is large enough to report, and not explained by their own errors: the
-    /// one with the largest part of E, and its d.
+    /// A number and its d. Its d is large enough to report, and its own errors do not explain it.
+    /// Of all such numbers it has the largest part of E.
     shown: Option<(u32, f64)>,
     /// s² and its degrees of freedom, if it is known.
     scatter: Option<(f64, usize)>,

@@ -376,8 +376,8 @@ fn resume(one: &One) -> anyhow::Result<()> {
     tell(&store, &answer, one)
 }
 
-/// The document of `campaign show --json`. `None`: the campaign is a part without an answer of its
-/// own, or the answer cannot be read. A note on standard error says why.
+/// The document of `campaign show --json`. `None`: the campaign is a part that has no answer, or
+/// the answer cannot be read. Then a note on standard error says why.
 fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
     if let Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example = info.new.kind {
         return None;

@@ -267,7 +267,7 @@ fn started(plan: &Plan, command: &[&str]) -> (Result<PlannedRun, ApplyError>, Ve
 fn a_program_is_started_with_the_number_and_followed_to_its_end() {
     let (folder, plan) = (tempfile::tempdir().unwrap(), with_number(&["sh", "b"], None));
     let told = folder.path().join("told");
-    // It ends once the pin was told, after 2000 naps at the latest.
+    // It ends after the event of the pin. After 2000 naps it gives up.
     let script = format!(
         "i=0; until [ -e {} ] || [ $i -gt 2000 ]; do sleep 0.01; i=$((i + 1)); done; exit {{n}}",
         told.display()
@@ -284,20 +284,25 @@ fn a_program_is_started_with_the_number_and_followed_to_its_end() {
     assert_eq!(run.missing.unwrap().names, ["b"]);
 }
 
-/// A shell function: `on PID CPU` waits until the process may run on that CPU only, for 2000 naps
-/// at the latest.
-const ON: &str = r#"
-on() {
-    i=0
-    while [ $i -lt 2000 ]; do
-        while read -r key value; do
-            [ "$key $value" = "Cpus_allowed_list: $2" ] && return
-        done < /proc/$1/status
-        sleep 0.01; i=$((i + 1))
-    done
-    exit 9
+/// Requires that `script` ends well under the plan. In it `on PID CPU` waits until the process may
+/// run on that CPU only. After 2000 naps it gives up.
+fn ends_well(plan: &Plan, script: &str) {
+    const ON: &str = r#"
+        on() {
+            i=0
+            while [ $i -lt 2000 ]; do
+                while read -r key value; do
+                    [ "$key $value" = "Cpus_allowed_list: $2" ] && return
+                done < /proc/$1/status
+                sleep 0.01; i=$((i + 1))
+            done
+            exit 9
+        }
+        trap 'kill $a $b $c' EXIT
+    "#;
+    let (run, seen) = started(plan, &["sh", "-c", &format!("{ON}{script}")]);
+    assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
 }
-"#;
 
 /// Two CPUs, if the machine has them.
 fn two_cpus() -> Option<[String; 2]> {
@@ -313,9 +318,7 @@ fn a_thread_that_ends_moves_no_other_if_the_plan_counts_those_that_ended() {
     plan.counts_ended_threads = true;
     plan.threads[2].cpus = CpuSet::parse_list(&second).unwrap();
     let script = format!(
-        "trap 'kill $a $b $c' EXIT
-        {ON}
-        tail -f /dev/null & a=$!
+        "tail -f /dev/null & a=$!
         tail -f /dev/null & b=$!
         on $a {first}
         on $b {first}
@@ -325,28 +328,26 @@ fn a_thread_that_ends_moves_no_other_if_the_plan_counts_those_that_ended() {
         on $b {first}
         exit 0"
     );
-    let (run, seen) = started(&plan, &["sh", "-c", &script]);
-    assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
+    ends_well(&plan, &script);
 }
 
 #[test]
 fn a_thread_that_ended_before_the_others_began_has_no_number_in_a_plan_of_living_threads() {
     let Some([first, second]) = two_cpus() else { return };
-    let mut plan = plan(&["tail#0", "tail#1"]);
-    plan.threads[1].cpus = CpuSet::parse_list(&second).unwrap();
+    // The first one is called `tail` while it is alone. Its pin shows that it was seen.
+    let mut plan = plan(&["tail", "tail#0", "tail#1"]);
+    plan.threads[2].cpus = CpuSet::parse_list(&second).unwrap();
     let script = format!(
-        "trap 'kill $b $c' EXIT
-        {ON}
-        tail -f /dev/null & a=$!
-        sleep 0.2; kill $a; wait $a 2>/dev/null
+        "tail -f /dev/null & a=$!
+        on $a {first}
+        kill $a; wait $a 2>/dev/null; a=
         tail -f /dev/null & b=$!
         tail -f /dev/null & c=$!
         on $b {first}
         on $c {second}
         exit 0"
     );
-    let (run, seen) = started(&plan, &["sh", "-c", &script]);
-    assert_eq!(run.unwrap().status.code(), Some(0), "{seen:?}");
+    ends_well(&plan, &script);
 }
 
 #[test]
