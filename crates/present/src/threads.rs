@@ -415,7 +415,7 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
 }
 
 /// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
-/// may be enough, but at least `fewest` (95 %).
+/// may be enough: `fewest`, the least that was probed and is not known to be slower.
 pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     (fewest <= contexts && contexts < n)
@@ -503,6 +503,7 @@ mod tests {
         NumberAdvice {
             threads: 2,
             between: (2, 2),
+            fewest: 2,
             value: one,
             gain: one,
             reference: Some(1),

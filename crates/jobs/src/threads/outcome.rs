@@ -392,7 +392,7 @@ fn about(
     let method = question.request.method;
     let published = method == ThreadsMethod::Reinforcer;
     let asked = question.request.max.is_some();
-    let fewest = found.advice.as_ref().map_or(found.parameter, |advice| advice.between.0);
+    let fewest = found.advice.as_ref().map_or(found.parameter, |advice| advice.fewest);
     if candidates.len() > 1
         && !published
         && more_may_help(found.parameter, fewest, question.contexts, busy)

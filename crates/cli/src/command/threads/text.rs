@@ -25,7 +25,7 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
         facts.push(("estimate", document.unconfirmed.clone()));
     }
     facts.push(("ended", document.why()));
-    let answer = document.estimate.as_ref().map(|found| (found.threads, found.between.0));
+    let answer = document.estimate.as_ref().map(|found| (found.threads, found.fewest));
     facts.extend(
         answer
             .and_then(|(n, fewest)| fewer_threads(n, fewest, document.contexts))
