@@ -92,6 +92,12 @@ pub struct ThreadsConclusion {
     pub notes: Vec<ThreadsNote>,
 }
 
+impl From<Probe> for ShownProbe {
+    fn from(probe: Probe) -> Self {
+        Self { probe, roles: Vec::new(), seen: None }
+    }
+}
+
 impl ThreadsOutcome {
     /// Computes the outcome from a question and the records of its campaign.
     pub(crate) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
