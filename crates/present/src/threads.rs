@@ -83,6 +83,14 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::FixedTime { seconds } => format!(
             "every run took {seconds:.3} s: if runs have a fixed time, use --per-run with --metric"
         ),
+        ThreadsNote::HardlyComputes { seconds } => {
+            let run = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+            format!(
+                "each run ended within {} and hardly computed: check its arguments, or give it \
+                 more work",
+                figures::duration(run)
+            )
+        }
         ThreadsNote::CpuTimeOnly => {
             "progress is CPU time only, which also counts useless work: use \
             --metric or --per-run"

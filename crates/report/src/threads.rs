@@ -137,7 +137,7 @@ fn spent(search: &ThreadsSearch<'_>) -> Option<TimeOfRoles> {
     let shown = search.probes.iter().find(|shown| shown.probe.parameter == n)?;
     let mut roles = Table::new(ROLE_COLUMNS);
     shown.roles.iter().for_each(|role| roles.row(role_cells(role)));
-    Some(TimeOfRoles { n, critical: sentence(&critical_roles(&shown.roles)), roles })
+    Some(TimeOfRoles { n, critical: critical_roles(&shown.roles), roles })
 }
 
 /// Speed by number: every probe, and the means of the numbers.

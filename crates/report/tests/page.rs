@@ -421,7 +421,7 @@ fn a_search_for_a_number_shows_its_answer_and_every_probe() {
     for part in [
         "n = 4 (3-4).",
         "Fewer threads may do",
-        "with n = 4: Unknown",
+        "with n = 4: unknown",
         "3 probes of 2 different numbers",
         "44.0 frames/s",
         "12.5 %",
