@@ -7,14 +7,14 @@ use crate::floorplan::{self, Block};
 use crate::html_frame::{HtmlFrame, ReportError};
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
+use pinwise_campaign::{CampaignInfo, Parent};
 use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
 use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, Unfinished, gain_text, no_tune_verdict, policy_name,
-    tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, Unfinished, campaign_state, gain_text, no_tune_verdict,
+    policy_name, tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -160,18 +160,12 @@ struct CampaignPart {
 
 impl CampaignPart {
     fn of(info: &CampaignInfo, files: Files<'_>) -> Self {
-        let state = match info.state {
-            CampaignState::Finished => "finished",
-            _ if info.running => "running",
-            CampaignState::Open => "killed",
-            CampaignState::Stopped => "stopped",
-        };
         let step = info.new.parent.as_ref().and_then(Parent::step);
         Self {
             step: step.map_or(String::new(), tune_part),
             id: info.id.0,
             measurements: figures::count(info.records),
-            state,
+            state: campaign_state(info),
             command: format!("pinwise report {}{}", info.id.0, files.flag()),
         }
     }
