@@ -259,7 +259,7 @@ fn what_may_decide_a_verdict_is_told_with_an_amount() {
         reason.split_once("To decide it, ").unwrap().1.to_owned()
     };
     let (count, time) = (Budget::Measurements(240), Budget::Time(Duration::from_secs(20)));
-    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920.");
+    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920 measurements.");
     assert_eq!(undecided(time, (0.05, -0.05, 0.15)), "raise --budget to 3m.");
     assert_eq!(undecided(time, (0.05, -0.01, 0.11)), "raise --budget to 1m.");
     assert_eq!(undecided(time, (0.01, -0.4, 0.5)), "raise --budget to 6m or more.");
