@@ -152,6 +152,17 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
     assert!(pinwise(&apply).status.success());
     assert!(pinwise(&apply).status.success(), "the second time it is pinned already");
     assert_eq!(allowed(shell.0.id()), cpu());
+    let rehearsal = ["apply", "--undo", "--dry-run", "--pid", &pid];
+    let now = cpu();
+    assert_eq!(
+        String::from_utf8(pinwise(&rehearsal).stdout).unwrap(),
+        format!("{:<16} thread {pid} would get CPU {before} back, may run on {now} now\n", "sh")
+    );
+    let document = pinwise(&[&rehearsal[..], &["--json"]].concat()).stdout;
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    let thread = &document["would_release"][0];
+    assert_eq!((&thread["cpus"], &thread["now"]), (&before.as_str().into(), &now.into()));
+    assert_eq!(allowed(shell.0.id()), cpu(), "nothing was changed");
     let output = pinwise(&["apply", "--undo", "--pid", &pid]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(

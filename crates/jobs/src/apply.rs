@@ -141,9 +141,24 @@ impl HeldProgram {
     /// # Errors
     /// Nothing is noted, or the notes or the threads cannot be read. A refused thread is no error.
     pub fn undo(&self, notes: &Path) -> Result<Vec<Released>, ApplyError> {
-        let released = open_notes(notes)?.release(self.pid).map_err(ApplyError::Threads)?;
-        if released.is_empty() { Err(ApplyError::NothingToUndo(self.pid)) } else { Ok(released) }
+        noted(self.pid, open_notes(notes)?.release(self.pid))
     }
+}
+
+/// The affinities that [`HeldProgram::undo`] would restore, and the CPUs on which each thread may
+/// run now. Does nothing.
+///
+/// # Errors
+/// There is no such process, nothing is noted, or the notes or the threads cannot be read.
+pub fn preview_undo(pid: Pid, notes: &Path) -> Result<Vec<(Released, CpuSet)>, ApplyError> {
+    check_running(pid)?;
+    noted(pid, UndoNotes::preview(notes, pid))
+}
+
+/// The threads of the notes, if there are any.
+fn noted<T>(pid: Pid, threads: io::Result<Vec<T>>) -> Result<Vec<T>, ApplyError> {
+    let threads = threads.map_err(ApplyError::Threads)?;
+    if threads.is_empty() { Err(ApplyError::NothingToUndo(pid)) } else { Ok(threads) }
 }
 
 /// The pins that a plan would make.

@@ -287,11 +287,10 @@ fn outcome(
     let search = PlacementSearch::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match info.state {
         CampaignState::Open if info.running => StopReason::Running,
-        state => StopReason::Interrupted {
-            killed: state == CampaignState::Open,
-            campaign: info.id,
-            store: caller.store.clone(),
-        },
+        CampaignState::Open => {
+            StopReason::Killed { campaign: info.id, store: caller.store.clone() }
+        }
+        _ => StopReason::Stopped { campaign: info.id, store: caller.store.clone() },
     };
     Ok(Outcome {
         notes: disturbances(store, [info.id])?,

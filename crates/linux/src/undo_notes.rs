@@ -64,6 +64,26 @@ impl UndoNotes {
         Ok(notes)
     }
 
+    /// The threads of `pid` and of its descendants that [`UndoNotes::release`] would release, from
+    /// the notes below `folder`, and the CPUs on which each may run now. Changes nothing.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read.
+    pub fn preview(folder: &Path, pid: Pid) -> io::Result<Vec<(Released, CpuSet)>> {
+        let notes = Self { folder: boot_folder(folder)? };
+        let mut moves = Vec::new();
+        for pid in family(pid)? {
+            for entry in notes.entries(pid) {
+                let GuardianEntry::Thread { id, mask: cpus } = entry else { continue };
+                if let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid)) {
+                    let Stat { comm, .. } = stat;
+                    moves.push((Released { comm, tid: id.tid, cpus, result: Ok(()) }, now));
+                }
+            }
+        }
+        Ok(moves)
+    }
+
     /// Checks that threads of the process `pid` can be noted.
     ///
     /// # Errors
@@ -131,7 +151,7 @@ impl UndoNotes {
     /// `/proc` cannot be read.
     pub fn release(&self, pid: Pid) -> io::Result<Vec<Released>> {
         let mut released = Vec::new();
-        for pid in std::iter::once(pid).chain(process::descendants(&[pid], &process::all()?)) {
+        for pid in family(pid)? {
             let entries = self.entries(pid);
             let mut refused = false;
             for entry in &entries {
@@ -187,6 +207,11 @@ impl UndoNotes {
     }
 }
 
+/// A process and its descendants.
+fn family(pid: Pid) -> io::Result<impl Iterator<Item = Pid>> {
+    Ok(std::iter::once(pid).chain(process::descendants(&[pid], &process::all()?)))
+}
+
 /// The affinity to note for a thread. It is that of its process if the thread appeared later and
 /// `mask` is the pin of a noted thread. Otherwise it is `mask`.
 fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
@@ -234,11 +259,16 @@ mod tests {
         notes.note(member, &[(id, before.clone())]).unwrap();
         affinity::set(id.tid, &one).unwrap();
         // A second plan finds the thread pinned.
-        UndoNotes::open(folder.path()).unwrap().note(member, &[(id, one)]).unwrap();
+        UndoNotes::open(folder.path()).unwrap().note(member, &[(id, one.clone())]).unwrap();
+        let pinned = one;
         // A thread of the same number in another life is not meant.
         let other = ThreadId { start: StartTime(id.start.0 + 1), ..id };
         notes.note(member, &[(other, CpuSet::new())]).unwrap();
 
+        let preview = UndoNotes::preview(folder.path(), pid).unwrap();
+        let [(back, now)] = &preview[..] else { panic!("{preview:?}") };
+        assert_eq!((back.tid, &back.cpus, now), (id.tid, &before, &pinned));
+        assert_eq!(affinity::get(id.tid).unwrap(), pinned, "nothing is changed");
         let notes = UndoNotes::open(folder.path()).unwrap();
         let released = notes.release(pid).unwrap();
         assert_eq!(released.len(), 1);

@@ -35,9 +35,10 @@ const LINES_OF_A_REPORT: usize = 16;
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// A block came this much of its gap after its reader could have run. It is none of the program's,
-/// because its lines waited for the reader.
-const LATE: f64 = 0.5;
+/// The lines of a block may have been printed one after the other for this much of its gap. So the
+/// program need not have held them back. On a busy machine the reader waits for a CPU about as long
+/// as the program does, and the gap has both waits.
+const LATE: f64 = 0.1;
 
 /// The cadence of lines that arrived at `times` (seconds, ascending). Each may have come up to
 /// `late` seconds earlier, while its reader was kept from running. Gaps of more than a tenth of the
@@ -61,7 +62,10 @@ pub(crate) fn cadence(times: &[f64], late: &[f64]) -> Option<Cadence> {
         .iter()
         .zip(&sizes)
         .filter(|&(_, &lines)| lines > LINES_OF_A_REPORT)
-        .map(|(&start, _)| late[start] < LATE * (times[start] - times[start - 1]))
+        .map(|(&start, &lines)| {
+            let printing = late[start] + times[start + lines - 1] - times[start];
+            printing < LATE * (times[start] - times[start - 1])
+        })
         .collect();
     let held = held.iter().filter(|held| **held).count() * 2 > held.len();
     sizes.sort_unstable();
@@ -134,6 +138,24 @@ mod tests {
         let idle = vec![0.0; times.len()];
         let found = super::cadence(&times, &idle);
         assert!(matches!(found, Some(Cadence::Buffered { lines: 599, .. })), "{found:?}");
+    }
+
+    #[test]
+    fn a_program_that_waits_for_a_cpu_as_its_reader_does_holds_no_lines_back() {
+        // Turns of 30 lines. Before each the program waited, and after it the reader.
+        let blocks = |reader: f64, spread: f64| {
+            let (mut times, mut late) = (Vec::new(), Vec::new());
+            for line in 0..600 {
+                times.push(f64::from(line / 30) * 0.05 + f64::from(line % 30) * spread);
+                late.push(if line % 30 == 0 { reader } else { 0.0 });
+            }
+            super::cadence(&times, &late)
+        };
+        for (reader, spread) in [(0.02, 1e-6), (0.006, 1e-6), (0.0, 2e-4)] {
+            let found = blocks(reader, spread);
+            assert!(matches!(found, Some(Cadence::Lines { .. })), "{found:?}");
+        }
+        assert!(matches!(blocks(0.002, 1e-6), Some(Cadence::Buffered { lines: 30, .. })));
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub struct SearchCost {
     pub classes: u64,
     /// Time measuring.
     pub time: Duration,
+    /// The part of it in which the machine or the program stood still. It is what measurements
+    /// took beyond the median, if they took many times the median.
+    #[serde(default)]
+    pub stalled: Duration,
 }
 
 /// The verdict.
@@ -298,8 +302,20 @@ impl PlacementVerdict {
     }
 }
 
+/// A measurement that takes more than this many times the median stood still. A choice: no
+/// assignment of a usable program is that slow.
+const STALL: u32 = 10;
+
 impl SearchCost {
     fn of(records: &[Record]) -> Self {
+        let ends = records.iter().map(|record| record.elapsed);
+        let begins = std::iter::once(Duration::ZERO).chain(ends.clone());
+        let mut took: Vec<Duration> =
+            ends.zip(begins).map(|(end, begin)| end.saturating_sub(begin)).collect();
+        took.sort_unstable();
+        let median = took.get(took.len() / 2).copied().unwrap_or_default();
+        let is_stall = |took: &&Duration| !median.is_zero() && **took > STALL * median;
+        let stalls = took.iter().filter(is_stall);
         let classes: BTreeSet<&Setting> = records
             .iter()
             .filter(|record| {
@@ -312,6 +328,7 @@ impl SearchCost {
             failed: records.iter().filter(|record| record.outcome.is_err()).count() as u64,
             classes: classes.len() as u64,
             time: records.last().map_or(Duration::ZERO, |record| record.elapsed),
+            stalled: stalls.map(|took| *took - median).sum(),
         }
     }
 }
@@ -362,6 +379,27 @@ mod tests {
         assert!((times((0.1, -0.2, 0.4)) - 18.0).abs() < 1e-9, "the lower end comes above 0");
         assert!((times((-0.1, -0.4, 0.2)) - 18.0).abs() < 1e-9, "the upper end comes below 0");
         assert!((times((0.0, -0.05, 0.05)) - 8.0).abs() < 1e-9, "the interval is narrow enough");
+    }
+
+    #[test]
+    fn a_measurement_in_which_the_machine_stood_still_is_told_from_slow_ones() {
+        let cost = |ends: &[u64]| {
+            let record = |&end: &u64| Record {
+                number: 0,
+                trial: Trial {
+                    setting: Setting::Unpinned,
+                    purpose: Purpose::Baseline,
+                    effort: Effort::default(),
+                },
+                outcome: Err(MeasureError::interrupted()),
+                elapsed: Duration::from_secs(end),
+            };
+            let cost = SearchCost::of(&ends.iter().map(record).collect::<Vec<_>>());
+            (cost.time.as_secs(), cost.stalled.as_secs())
+        };
+        assert_eq!(cost(&[1, 2, 92, 93, 94]), (94, 89));
+        assert_eq!(cost(&[1, 2, 12, 13, 14]), (14, 0), "ten times the median");
+        assert_eq!((cost(&[0, 0, 5]), cost(&[])), ((5, 0), (0, 0)));
     }
 
     #[test]

@@ -117,10 +117,17 @@ pub enum StopReason {
     },
     /// The campaign is still running.
     Running,
-    /// The campaign was stopped or killed.
-    Interrupted {
-        /// It was killed.
-        killed: bool,
+    /// The campaign was stopped.
+    #[serde(alias = "interrupted")]
+    Stopped {
+        /// The campaign, which can be resumed.
+        campaign: CampaignId,
+        /// Its store, if a command has to name it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        store: Option<PathBuf>,
+    },
+    /// The campaign was killed.
+    Killed {
         /// The campaign, which can be resumed.
         campaign: CampaignId,
         /// Its store, if a command has to name it.

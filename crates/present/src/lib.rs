@@ -78,7 +78,7 @@ pub use tune::{
     NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next,
     tune_part,
 };
-pub use unfinished::{Planned, Unfinished, no_answer_yet};
+pub use unfinished::{Planned, Unfinished, campaign_state, no_answer_yet};
 pub use verdict::{
     NextStep, Verdict, budget_for, next_steps, notes, simulated, tagged_notes, verdict,
 };

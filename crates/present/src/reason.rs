@@ -2,8 +2,10 @@
 
 use crate::figures::{counted, duration, group, percent};
 use crate::shell::Files;
+use pinwise_campaign::CampaignId;
 use pinwise_placement::{LevelSource, StopReason, StrategyReason, Unmeasured};
 use pinwise_threads::Jump;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why a search ended, in one line.
@@ -78,13 +80,15 @@ pub fn stop_reason(reason: &StopReason) -> String {
         Is::BelowFloor { .. } => "with every assignment tried it fell below --floor".into(),
         Is::NothingMeasured { error } => format!("nothing could be measured: {error}"),
         Is::Running => "it is still running".into(),
-        Is::Interrupted { killed, campaign, store } => {
-            let how = if *killed { "killed" } else { "stopped" };
-            let resume = Files::of_store(store.as_deref()).resume(*campaign);
-            format!("it was {how}; continue with: {resume}")
-        }
+        Is::Stopped { campaign, store } => go_on("stopped", *campaign, store),
+        Is::Killed { campaign, store } => go_on("killed", *campaign, store),
         Is::Text { text } => text.clone(),
     }
+}
+
+fn go_on(how: &str, campaign: CampaignId, store: &Option<PathBuf>) -> String {
+    let resume = Files::of_store(store.as_deref()).resume(campaign);
+    format!("it was {how}; continue with: {resume}")
 }
 
 /// A reason why a search went as it did.
@@ -180,22 +184,21 @@ pub(crate) fn unmeasured_remedy(why: &Unmeasured) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_campaign::CampaignId;
 
     #[test]
     fn what_was_interrupted_can_be_resumed() {
-        let interrupted = |killed, store: Option<&str>| {
-            let store = store.map(Into::into);
-            stop_reason(&StopReason::Interrupted { killed, campaign: CampaignId(3), store })
+        let (campaign, store) = (CampaignId(3), Some("a b.db".into()));
+        let text = |reason: &StopReason| {
+            let kind = serde_json::to_value(reason).unwrap()["kind"].clone();
+            let text = stop_reason(reason);
+            assert!(text.contains(&format!("it was {}", kind.as_str().unwrap())), "{text}");
+            text
         };
-        assert_eq!(
-            interrupted(false, None),
-            "it was stopped; continue with: pinwise campaign resume 3"
-        );
-        assert_eq!(
-            interrupted(true, Some("a b.db")),
-            "it was killed; continue with: pinwise campaign resume 3 --store 'a b.db'"
-        );
+        let stopped = text(&StopReason::Stopped { campaign, store: None });
+        assert_eq!(stopped, "it was stopped; continue with: pinwise campaign resume 3");
+        let killed = text(&StopReason::Killed { campaign, store });
+        let named = "it was killed; continue with: pinwise campaign resume 3 --store 'a b.db'";
+        assert_eq!(killed, named);
     }
 
     #[test]

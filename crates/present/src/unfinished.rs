@@ -6,6 +6,16 @@ use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Budget, PlacementQuestion};
 use serde::{Deserialize, Serialize};
 
+/// Where a campaign stands, in one word.
+pub fn campaign_state(info: &CampaignInfo) -> &'static str {
+    match info.state {
+        CampaignState::Open if info.running => "running",
+        CampaignState::Open => "killed",
+        CampaignState::Finished => "finished",
+        CampaignState::Stopped => "stopped",
+    }
+}
+
 /// How far a campaign is that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {

@@ -191,6 +191,11 @@ fn decides(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome)
     let times =
         outcome.gain.map_or(2.0, |gain| PlacementVerdict::times_to_decide(gain, question.within));
     let asked = question.asked_budget();
+    let stalled = match asked {
+        Budget::Time(asked) => outcome.cost.stalled.as_secs_f64() / asked.as_secs_f64(),
+        Budget::Measurements(_) => 0.0,
+    };
+    let times = times * (1.0 - stalled).max(0.0);
     let least = least(info, question, outcome).map_or(0.0, |(enough, each)| match asked {
         Budget::Time(asked) => {
             let needed = each.as_secs_f64() * enough as f64 + question.prepared.as_secs_f64();
@@ -201,7 +206,8 @@ fn decides(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome)
     raise_budget(asked, times, least.max(2.0), busy)
 }
 
-/// The measurements of a verdict, and what each of this search took.
+/// The measurements of a verdict, and what each of this search took. The next search is not
+/// expected to stall.
 fn least(
     info: &CampaignInfo,
     question: &PlacementQuestion,
@@ -209,7 +215,9 @@ fn least(
 ) -> Option<(u64, Duration)> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = PlacementSearch::new(question, &tree, &info.new.workload).ok()?;
-    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
+    let cost = &outcome.cost;
+    let each =
+        cost.time.saturating_sub(cost.stalled).checked_div(cost.measurements.try_into().ok()?)?;
     Some((search.enough(), each))
 }
 

@@ -446,7 +446,7 @@ impl LiveTestbed {
     fn below_floor(&self, measured: &Measurement, now: &Measurement, floor: f64) -> MeasureError {
         let show = |one: &Measurement| Scale::new(self.meter.unit(), one.performance);
         let message = format!(
-            "the program fell below the floor, {} of its speed unpinned ({}): {}",
+            "the program fell below the floor, {} of its speed unpinned ({} right after): {}",
             figures::percent(floor),
             show(now).show(now.performance),
             show(measured).show(measured.performance)

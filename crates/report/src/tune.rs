@@ -8,14 +8,14 @@ use crate::html_frame::{HtmlFrame, ReportError};
 use crate::last_comparison;
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
+use pinwise_campaign::{CampaignInfo, Parent};
 use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
 use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, Outcome};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, Unfinished, no_tune_verdict, policy_name, tagged_tune_notes,
-    texts, tune_next, tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, Unfinished, campaign_state, no_tune_verdict, policy_name,
+    tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -161,18 +161,12 @@ struct CampaignPart {
 
 impl CampaignPart {
     fn of(info: &CampaignInfo, files: Files<'_>) -> Self {
-        let state = match info.state {
-            CampaignState::Finished => "finished",
-            _ if info.running => "running",
-            CampaignState::Open => "killed",
-            CampaignState::Stopped => "stopped",
-        };
         let step = info.new.parent.as_ref().and_then(Parent::step);
         Self {
             step: step.map_or(String::new(), tune_part),
             id: info.id.0,
             measurements: figures::count(info.records),
-            state,
+            state: campaign_state(info),
             command: format!("pinwise report {}{}", info.id.0, files.flag()),
         }
     }

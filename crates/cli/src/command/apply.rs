@@ -6,7 +6,7 @@ use crate::plan::{self, PlanArgument};
 use crate::store;
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_jobs::{ApplyOptions, HeldProgram, Interrupt, PlanEvent, Preview};
+use pinwise_jobs::{ApplyOptions, HeldProgram, Interrupt, PlanEvent, Preview, preview_undo};
 use pinwise_linux::{AffinityError, Pid, Pinned, Released, Tid};
 use pinwise_present::one_line;
 use pinwise_topology::CpuSet;
@@ -26,7 +26,7 @@ use std::io;
 #[command(
     mut_arg("path", |plan| plan.required(false).required_unless_present("undo")),
     override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo \
-        --pid <PID> [--json]"
+        --pid <PID> [--dry-run] [--json]"
 )]
 #[command(after_help = "Examples:\n  \
     pinwise apply plan.toml --pid \"$(pidof redis-server)\"\n  \
@@ -39,14 +39,14 @@ pub(crate) struct Apply {
     /// Pin this running program and its child processes
     #[arg(long, value_parser = number_argument::pid)]
     pid: Pid,
-    /// Print what would be pinned where. Pin nothing
+    /// Print what would be pinned where, or restored with --undo. Change nothing
     #[arg(long, conflicts_with = "watch")]
     dry_run: bool,
     /// First run the plan's command that sets the number. Without --set, apply only prints it
     #[arg(long, conflicts_with = "undo")]
     set: bool,
     /// Restore the affinities from before the first plan was applied
-    #[arg(long, conflicts_with_all = ["path", "watch", "dry_run", "force"])]
+    #[arg(long, conflicts_with_all = ["path", "watch", "force"])]
     undo: bool,
     /// Pin threads as they appear, until the program ends or Ctrl-C
     #[arg(long, conflicts_with = "json")]
@@ -73,7 +73,10 @@ struct ApplyJson<'a> {
 /// The JSON document of --undo.
 #[derive(Serialize)]
 struct Undone<'a> {
-    released: Vec<ThreadJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    released: Option<Vec<ThreadJson<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_release: Option<Vec<ThreadJson<'a>>>,
     refused: Vec<ThreadJson<'a>>,
 }
 
@@ -94,8 +97,10 @@ struct ThreadJson<'a> {
 
 impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if self.dry_run {
-            return self.preview();
+        match (self.dry_run, self.undo) {
+            (true, true) => return self.preview_undo(),
+            (true, false) => return self.preview(),
+            (false, _) => {}
         }
         let program = HeldProgram::of(self.pid).map_err(plan::failed)?;
         let Some(argument) = &self.plan else { return self.undo(&program) };
@@ -154,6 +159,25 @@ impl Apply {
         preview.complete().map_err(plan::failed)
     }
 
+    fn preview_undo(&self) -> anyhow::Result<()> {
+        let moves = preview_undo(self.pid, &store::undo_notes()?).map_err(plan::failed)?;
+        if self.json {
+            let would_release = moves.iter().map(|(thread, now)| {
+                let Released { comm, tid, cpus, result } = thread;
+                ThreadJson { now: Some(now.to_string()), ..named(comm, *tid, cpus, result) }
+            });
+            let would_release = Some(would_release.collect());
+            let undone = Undone { released: None, would_release, refused: Vec::new() };
+            return output::print_json(&undone);
+        }
+        moves.iter().try_for_each(|(Released { comm, tid, cpus, .. }, now)| {
+            let comm = one_line(comm);
+            output::print(&format!(
+                "{comm:<16} thread {tid} would get CPU {cpus} back, may run on {now} now\n"
+            ))
+        })
+    }
+
     fn undo(&self, program: &HeldProgram) -> anyhow::Result<()> {
         let released = program.undo(&store::undo_notes()?).map_err(plan::failed)?;
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();
@@ -165,7 +189,8 @@ impl Apply {
                     .map(|Released { comm, tid, cpus, result }| named(comm, *tid, cpus, result))
                     .collect()
             };
-            output::print_json(&Undone { released: of(false), refused: of(true) })?;
+            let (released, refused) = (Some(of(false)), of(true));
+            output::print_json(&Undone { released, would_release: None, refused })?;
         } else {
             released.iter().try_for_each(|Released { comm, tid, cpus, result }| {
                 let comm = one_line(comm);

@@ -11,7 +11,8 @@ use export::CampaignFormat;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
 use pinwise_jobs::{Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion};
 use pinwise_present::{
-    Notice, Summary, SummaryVerdict, figures, notice, one_line, shell, tagged, texts,
+    Notice, Summary, SummaryVerdict, campaign_state, figures, notice, one_line, shell, tagged,
+    texts,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -176,7 +177,7 @@ impl ListedCampaignJson {
             },
             answer: summary.as_ref().map(|summary| tagged(summary, summary.text())),
             started: info.started,
-            state: state(&info),
+            state: campaign_state(&info),
             part_of: parent.and_then(|parent| kinds.get(&parent)).map(|kind| kind.name()),
             measurements: info.records + of_parts,
             workload: info.new.workload.name,
@@ -203,15 +204,6 @@ struct Unreadable {
     #[serde(flatten)]
     error: StoreError,
     reason: String,
-}
-
-fn state(info: &CampaignInfo) -> &'static str {
-    match info.state {
-        CampaignState::Open if info.running => "running",
-        CampaignState::Open => "killed",
-        CampaignState::Finished => "finished",
-        CampaignState::Stopped => "stopped",
-    }
 }
 
 fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {

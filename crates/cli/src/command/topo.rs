@@ -4,7 +4,7 @@ use crate::machine::LookedAt;
 use crate::output::{self, Usage};
 use clap::Args;
 use pinwise_present::{
-    Entry, Outline, figures, machine_note, one_line, runs, tagged_machine_notes,
+    Entry, LabelledLines, Outline, figures, machine_note, one_line, runs, tagged_machine_notes,
 };
 use pinwise_processor::Processor;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
@@ -147,7 +147,8 @@ fn text(machine: &Machine, width: usize) -> String {
     {
         parts.push(format!("{} of memory", figures::bytes(memory)));
     }
-    let mut text = format!("{}: {}\n", one_line(&machine.name), parts.join(", "));
+    let mut sheet = LabelledLines { text: String::new(), width };
+    sheet.paragraph("", 2, &format!("{}: {}", one_line(&machine.name), parts.join(", ")));
     let levels: Vec<String> = levels(machine)
         .into_iter()
         .map(|level| {
@@ -159,17 +160,22 @@ fn text(machine: &Machine, width: usize) -> String {
         })
         .collect();
     if !levels.is_empty() {
-        let _ = writeln!(text, "sharing levels, outermost first: {}", levels.join(", "));
+        let levels = levels.join(", ");
+        sheet.paragraph("", 2, &format!("sharing levels, outermost first: {levels}"));
     }
-    text.push('\n');
+    sheet.text.push('\n');
     if let Some(outline) = Outline::of(machine, machine.online()) {
-        tree(&mut text, machine, std::slice::from_ref(&outline), 0, width);
+        tree(&mut sheet.text, machine, std::slice::from_ref(&outline), 0, width);
     }
-    numa(&mut text, machine);
-    kinds(&mut text, machine);
+    numa(&mut sheet.text, machine, width);
+    kinds(&mut sheet, machine);
+    let mut paragraph = |words: &str| {
+        sheet.text.push('\n');
+        sheet.paragraph("", 2, words);
+    };
     let hidden = machine.online().difference(&machine.allowed);
     if !machine.offline.is_empty() {
-        let _ = writeln!(text, "\noffline: CPU {}", machine.offline);
+        paragraph(&format!("offline: CPU {}", machine.offline));
     }
     let barred = hidden.difference(&machine.isolated);
     for (cpus, what) in [
@@ -178,13 +184,13 @@ fn text(machine: &Machine, width: usize) -> String {
         (&barred, "not allowed by the cpuset or the affinity mask"),
     ] {
         if !cpus.is_empty() {
-            let _ = writeln!(text, "\n{what}: CPUs {cpus}");
+            paragraph(&format!("{what}: CPUs {cpus}"));
         }
     }
     for note in &machine.notes {
-        let _ = writeln!(text, "\nnote: {}", machine_note(note));
+        paragraph(&format!("note: {}", machine_note(note)));
     }
-    text
+    sheet.text
 }
 
 /// One line for each run of alike neighbours, then what is inside the first of them.
@@ -247,8 +253,8 @@ fn entry(alike: &[&Entry]) -> String {
     text
 }
 
-/// A line per node: its number, memory, contexts and distances.
-fn numa(text: &mut String, machine: &Machine) {
+/// A line per node: its number, memory, contexts, and distances where they fit.
+fn numa(text: &mut String, machine: &Machine, width: usize) {
     if machine.numa.len() < 2 {
         return;
     }
@@ -263,15 +269,17 @@ fn numa(text: &mut String, machine: &Machine) {
             [node.os_index.to_string(), memory, cpus]
         })
         .collect();
-    let width = |column: usize, title: &str| {
+    let widest = |column: usize, title: &str| {
         rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(title.len())
     };
-    let widths = [width(0, "node"), width(1, "memory"), width(2, "CPUs")];
-    let title = if distances.is_some() {
-        "\nNUMA nodes, and distances to each (10 is local)\n"
-    } else {
-        "\nNUMA nodes\n"
+    let widths = [widest(0, "node"), widest(1, "memory"), widest(2, "CPUs")];
+    let fits = widths.iter().sum::<usize>() + 8 + 4 * rows.len() <= width;
+    let title = match distances {
+        Some(_) if fits => "\nNUMA nodes, and distances to each (10 is local)\n",
+        Some(_) => "\nNUMA nodes (--json has the distances)\n",
+        None => "\nNUMA nodes\n",
     };
+    let distances = distances.filter(|_| fits);
     text.push_str(title);
     let mut line = |cells: [&str; 3], distances: String| {
         let [a, b, c] = widths;
@@ -291,11 +299,11 @@ fn numa(text: &mut String, machine: &Machine) {
     }
 }
 
-fn kinds(text: &mut String, machine: &Machine) {
+fn kinds(sheet: &mut LabelledLines, machine: &Machine) {
     if machine.kinds.len() < 2 {
         return;
     }
-    let _ = writeln!(text, "\nkinds of cores, most capable first");
+    sheet.text.push_str("\nkinds of cores, most capable first\n");
     for kind in &machine.kinds {
         // Capacities are at most some thousands, frequencies in kHz hundreds of thousands.
         let capacity = match kind.capacity {
@@ -303,6 +311,26 @@ fn kinds(text: &mut String, machine: &Machine) {
             Some(capacity) => format!(", capacity {capacity} of 1024"),
             None => String::new(),
         };
-        let _ = writeln!(text, "  {}: CPUs {}{capacity}", kind.name, kind.cpus);
+        sheet.paragraph("  ", 4, &format!("{}: CPUs {}{capacity}", kind.name, kind.cpus));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::Distances;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let mut machine = Machine::from_shape("package:2 numa:4 l3:4 core:2 pu:2").unwrap();
+        machine.name = "a processor with a long name ".repeat(3);
+        machine.distances = Some(Distances(vec![vec![10; 8]; 8]));
+        let drawn = [50, 60, 100].map(|width| {
+            let text = text(&machine, width);
+            let wide = text.lines().find(|line| line.chars().count() > width);
+            assert_eq!(wide, None, "{text}");
+            text.contains("distances to each")
+        });
+        assert_eq!(drawn, [false, true, true]);
     }
 }

@@ -84,6 +84,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
             failed: 3,
             classes: 2,
             time: Duration::from_secs(12),
+            stalled: Duration::ZERO,
         },
         failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
         strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
@@ -185,13 +186,20 @@ fn without_anything_measured_nothing_is_claimed() {
             notes: vec!["there are no values".to_owned().into()],
             ..outcome(unit.clone(), 1.0).bound
         },
-        cost: SearchCost { measurements: 3, failed: 3, classes: 0, time: Duration::from_secs(12) },
+        cost: SearchCost {
+            measurements: 3,
+            failed: 3,
+            classes: 0,
+            time: Duration::from_secs(12),
+            stalled: Duration::ZERO,
+        },
         stopped_because: vec![StopReason::NoAssignment],
         ..outcome(unit.clone(), 1.0)
     };
     assert_text(&text_of(&campaign(unit.clone()), &nothing, Files::default(), 100), UNDECIDED);
     // A floor is the one reason. More budget would not help.
-    let error = "the program fell below the floor, 60 % of its speed unpinned (9 ops/s): 5 ops/s";
+    let error = "the program fell below the floor, 60 % of its speed unpinned (9 ops/s right \
+        after): 5 ops/s";
     let floored = Outcome {
         bound: Bound { notes: Vec::new(), ..nothing.bound.clone() },
         cost: SearchCost { classes: 1, ..nothing.cost },
@@ -251,7 +259,7 @@ fn what_may_decide_a_verdict_is_told_with_an_amount() {
         reason.split_once("To decide it, ").unwrap().1.to_owned()
     };
     let (count, time) = (Budget::Measurements(240), Budget::Time(Duration::from_secs(20)));
-    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920.");
+    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920 measurements.");
     assert_eq!(undecided(time, (0.05, -0.05, 0.15)), "raise --budget to 3m.");
     assert_eq!(undecided(time, (0.05, -0.01, 0.11)), "raise --budget to 1m.");
     assert_eq!(undecided(time, (0.01, -0.4, 0.5)), "raise --budget to 6m or more.");
@@ -261,7 +269,7 @@ fn what_may_decide_a_verdict_is_told_with_an_amount() {
 #[test]
 fn advice_on_a_budget_counts_preparing_and_is_not_below_what_a_verdict_takes() {
     let unit = Unit::rate("packets/s");
-    let advised = |prepared: u64, each: u64| {
+    let advised = |prepared: u64, each: u64, stalled: u64| {
         let (budget, prepared) =
             (Budget::Time(Duration::from_secs(10)), Duration::from_secs(prepared));
         let question = PlacementQuestion { within: 0.025, budget, prepared, ..question() };
@@ -271,14 +279,16 @@ fn advice_on_a_budget_counts_preparing_and_is_not_below_what_a_verdict_takes() {
             stopped_because: Vec::new(),
             ..outcome(unit.clone(), 1.72e6)
         };
-        let time = Duration::from_millis(each) * undecided.cost.measurements as u32;
-        let cost = SearchCost { time, ..undecided.cost };
+        let stalled = Duration::from_secs(stalled);
+        let time = Duration::from_millis(each) * undecided.cost.measurements as u32 + stalled;
+        let cost = SearchCost { time, stalled, ..undecided.cost };
         let reason =
             verdict(&campaign(unit.clone()), &question, &Outcome { cost, ..undecided }).reason;
         reason.rsplit_once("raise --budget to ").unwrap().1.to_owned()
     };
-    assert_eq!((advised(0, 1), advised(10, 1)), ("20s.".into(), "40s.".into()));
-    assert_eq!(advised(0, 1000), "2m.", "at least as much as the note up front");
+    assert_eq!((advised(0, 1, 0), advised(10, 1, 0)), ("20s.".into(), "40s.".into()));
+    assert_eq!(advised(0, 1000, 0), "2m.", "at least as much as the note up front");
+    assert_eq!(advised(0, 1, 9), "20s.", "it need not stall again");
 }
 
 /// The text, with the question that the campaign stores.
@@ -375,6 +385,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
             failed: 0,
             classes: 0,
             time: Duration::from_secs(5 * measurements),
+            stalled: Duration::ZERO,
         };
         said(
             &info,

@@ -152,6 +152,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             failed,
             classes: plot.samples as u64,
             time: elapsed,
+            stalled: Duration::ZERO,
         },
         failure: records
             .iter()

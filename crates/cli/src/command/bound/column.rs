@@ -5,7 +5,7 @@
 //! quotes, `#` comments and a byte order mark. It counts the cells that are no numbers, and names
 //! the first such place. If several columns hold numbers, it takes the one named `performance`, as
 //! `campaign export` writes it. Without such a column it guesses none. From such an export it takes
-//! only the assignments drawn at random, with one mean each.
+//! only the assignments drawn at random, with one mean each, whichever column is wanted.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
             names.iter().position(|name| name == chosen).map_or(0, |at| numeric[at])
         }
     };
-    if let (None, Some(header)) = (wanted, header)
+    if let Some(header) = header
         && let Some(drawn) = drawn_at_random(header, body, index)
     {
         return drawn;
@@ -204,18 +204,19 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     Column::new((width > 1 || header.is_some()).then(|| named(index)), cells)
 }
 
-/// Of an export of a campaign: the mean of each assignment that was drawn at random. Its other
-/// windows are no random draws, and a bound from them would be wrong. `None` for any other table.
+/// Of an export of a campaign: the mean of each assignment that was drawn at random, in the column
+/// `measured`. Its other windows are no random draws, and a bound from them would be wrong. `None`
+/// for any other table.
 fn drawn_at_random(
     header: &[String],
     body: &[(usize, Vec<String>)],
-    performance: usize,
+    measured: usize,
 ) -> Option<Result<Column, String>> {
     let column = |name: &str| header.iter().position(|cell| cell == name);
-    let (purpose, cpus) = (column("purpose")?, column("cpus")?);
+    let (purpose, cpus, name) = (column("purpose")?, column("cpus")?, header.get(measured)?);
     let mut windows: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (_, row) in body.iter().filter(|(_, row)| row.get(purpose).is_some_and(|p| p == "sample")) {
-        if let (Some(cpus), Some(value)) = (row.get(cpus), row.get(performance))
+        if let (Some(cpus), Some(value)) = (row.get(cpus), row.get(measured))
             && let Ok(value) = value.parse()
         {
             windows.entry(cpus).or_default().push(value);
@@ -233,11 +234,12 @@ fn drawn_at_random(
         Some(first).filter(|cell| alike && !cell.is_empty())
     };
     let same = column("value")
-        .is_some_and(|value| body.iter().all(|(_, row)| row.get(value) == row.get(performance)));
-    let unit = common("unit").map(|unit| if same { unit.clone() } else { format!("1/({unit})") });
+        .is_some_and(|value| body.iter().all(|(_, row)| row.get(value) == row.get(measured)));
+    let unit = common("unit").filter(|_| [PERFORMANCE, "value"].contains(&name.as_str()));
+    let unit = unit.map(|unit| if same { unit.clone() } else { format!("1/({unit})") });
     let complete = common("assignments").is_some_and(|all| *all == windows.len().to_string());
     Some(Ok(Column {
-        name: Some("performance, of assignments drawn at random".to_owned()),
+        name: Some(format!("{name}, means of assignments drawn at random")),
         values: windows.into_values().map(mean).collect(),
         unit,
         complete,
@@ -484,7 +486,11 @@ mod tests {
              3,sample,0 1,1,4,4\n4,final,0 1,1,8,8\n"
         );
         assert_eq!(read(&text, None).unwrap().values, [3.0, 5.0]);
-        assert_eq!(read(&text, Some("performance")).unwrap().values.len(), 5);
+        let named = read(&text, Some("performance")).unwrap();
+        assert_eq!(named, read(&text, None).unwrap(), "the column is the same");
+        let name = "value, means of assignments drawn at random";
+        let value = read(&text, Some("5")).unwrap();
+        assert_eq!((value.name.as_deref(), value.values), (Some(name), vec![3.0, 5.0]));
         let none = format!("{head}0,baseline,unpinned,1,9,9\n1,climb,0 1,1,2,2\n");
         assert!(read(&none, None).unwrap_err().contains("drew no assignment at random"));
     }

@@ -241,6 +241,7 @@ mod tests {
                 failed: 3,
                 classes: 2,
                 time: Duration::from_secs(12),
+                stalled: Duration::ZERO,
             },
             failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
             strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
