@@ -2,6 +2,8 @@
 
 mod support;
 
+use pinwise_measure::Unit;
+use pinwise_present::figures::Scale;
 use serde_json::Value;
 use std::fs;
 use support::{agree, json, pinwise, words_of_page};
@@ -68,7 +70,36 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
                 assert!(said.contains(&plain(&text)), "{question:?}: {text:?} is not in {said}");
             }
         }
+        for mean in means_of_ways(&document) {
+            assert!(page.contains(&plain(&mean)), "{question:?}: {mean:?} is not in {page}");
+        }
     }
+}
+
+/// The number of each way of a last comparison with its mean, as one row of a table has them.
+fn means_of_ways(document: &Value) -> Vec<String> {
+    let (unit, ways) = match (document["ways"].as_array(), &document["verdict"]["ways"]) {
+        (Some(ways), _) if document.get("comparison").is_some() => (&document["unit"], ways),
+        (_, Value::Array(ways)) => (&document["unit"]["name"], ways),
+        _ => return Vec::new(),
+    };
+    assert!(ways.len() > 1, "{document}");
+    let named = |name: &Value| name.as_str().unwrap().to_owned();
+    let lower = document["lower_is_better"] == true || document["unit"]["reciprocal"] == true;
+    let unit = Unit { name: named(unit), reciprocal: lower };
+    let performance = |way: &Value, end| unit.quantity(way[end].as_f64().unwrap_or(f64::NAN));
+    let scale = Scale::new(&unit, performance(&ways[0], "performance"));
+    let told = |way: &Value| {
+        let [mean, low, high] = ["performance", "low", "high"].map(|end| performance(way, end));
+        let pinned = match (way["way"].as_str(), document.get("comparison")) {
+            (Some("placed"), _) => ", pinned",
+            (_, Some(_)) => ", unpinned",
+            _ => "",
+        };
+        let scale = scale.telling(low.min(high), low.max(high));
+        format!("n = {}{pinned} {}", way["parameter"], scale.show(mean))
+    };
+    ways.iter().map(told).collect()
 }
 
 /// The values of every `text` of a document.

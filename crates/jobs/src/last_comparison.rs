@@ -146,7 +146,8 @@ impl LastComparisonQuestion {
         DefaultNumber { n: self.default, known: self.default_known.clone() }
     }
 
-    fn number(&self, way: Way) -> Option<u32> {
+    /// The number of a way; `None`: the program's own, which is not known.
+    pub fn number(&self, way: Way) -> Option<u32> {
         if way == Way::Default { self.default } else { Some(self.n) }
     }
 

@@ -8,8 +8,8 @@
 //! same comparison, of two ways.
 //!
 //! Ranks decide ([`crate::signed_rank`]). Means decide while there are too few rounds for ranks,
-//! and beside other programs ([`crate::statistics::ratio`]). A load in bursts makes some rounds
-//! odd, and these are part of the speed in the long run.
+//! and beside other programs ([`crate::statistics::ratio_beside_load`]). A load in bursts makes some
+//! rounds odd, and these are part of the speed in the long run.
 //!
 //! A comparison may look at its gains and end before its time ([`ComparedRounds::is_settled`]). It
 //! looks after 5 rounds, and after twice as many each. Only widths and the verdict decide. The end
@@ -17,7 +17,7 @@
 
 use crate::Estimate;
 use crate::signed_rank;
-use crate::statistics::{TIMES_FOR_POWER, estimate, ratio};
+use crate::statistics::{TIMES_FOR_POWER, estimate, ratio, ratio_beside_load};
 use crate::statistics::{no_high, no_low};
 use serde::{Deserialize, Serialize};
 
@@ -152,8 +152,10 @@ impl ComparedRounds {
             .filter_map(|(one, other)| Some((one?, other?)))
             .collect();
         let together = 1.0 - (1.0 - self.confidence) / (self.comparisons() * self.looks as f64);
-        let ranked = self.by_ranks.then(|| signed_rank::ratio(&pairs, together)).flatten();
-        let ratio = ranked.or_else(|| ratio(&pairs, 0.0, together))?;
+        let ratio = match self.by_ranks {
+            true => signed_rank::ratio(&pairs, together).or_else(|| ratio(&pairs, 0.0, together)),
+            false => ratio_beside_load(&pairs, together),
+        }?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
 

@@ -130,6 +130,22 @@ impl Ratio {
 /// whatever disturbs both alike. `unseen` is variance of the denominator known from elsewhere and
 /// not shown by these pairs. `None` from fewer than 2 pairs or a denominator not above 0.
 pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Option<Ratio> {
+    ratio_by(|deviations| deviations.len() as f64, pairs, unseen, confidence)
+}
+
+/// The same of pairs in the order of time, beside other programs. Pairs count less if neighbours
+/// are alike.
+pub(crate) fn ratio_beside_load(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio> {
+    ratio_by(effective_count, pairs, 0.0, confidence)
+}
+
+/// `count` says how many independent values the deviations are worth.
+fn ratio_by(
+    count: impl Fn(&[f64]) -> f64,
+    pairs: &[(f64, f64)],
+    unseen: f64,
+    confidence: f64,
+) -> Option<Ratio> {
     if pairs.len() < 2 {
         return None;
     }
@@ -140,12 +156,44 @@ pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Optio
         return None;
     }
     let value = top / bottom;
-    let residuals: f64 =
-        pairs.iter().map(|(a, b)| (a - value * b).powi(2)).sum::<f64>() / (n - 1.0);
-    let deviation = (residuals + value * value * unseen).sqrt();
+    let deviations: Vec<f64> = pairs.iter().map(|(a, b)| a - value * b).collect();
+    let variance = deviations.iter().map(|one| one * one).sum::<f64>() / (n - 1.0);
+    let deviation = (variance + value * value * unseen).sqrt();
+    let n = count(&deviations);
     let half = t_quantile(confidence, n - 1.0) * deviation / (n.sqrt() * bottom);
     Some(Ratio { value, low: (value - half).max(0.0_f64.min(value)), high: value + half })
 }
+
+/// How many independent values say as much about the mean as these deviations from it, which are in
+/// the order of time. Another program that is busy for many rounds makes them alike.
+///
+/// The variance of a mean is that of one value times τ / n, with τ = 1 + 2 Σ ρ(k) over all lags k.
+/// Sums of two neighbouring autocorrelations ρ should be positive and fall. So τ is summed up to
+/// the first pair that is not positive (C. J. Geyer, "Practical Markov chain Monte Carlo",
+/// Statistical Science 7, 1992, section 3.3). Chance makes τ too large. So independent values count
+/// whole, unless ρ(1) is above what 95 % of such series have.
+fn effective_count(deviations: &[f64]) -> f64 {
+    let n = deviations.len();
+    let covariance = |lag: usize| -> f64 {
+        deviations.iter().zip(&deviations[lag..]).map(|(one, later)| one * later).sum()
+    };
+    let own = covariance(0);
+    if own <= 0.0 || covariance(1) / own <= QUANTILE_95 / (n as f64).sqrt() {
+        return n as f64;
+    }
+    let (mut tau, mut last) = (-1.0, f64::INFINITY);
+    for lag in (0..n - 1).step_by(2) {
+        last = ((covariance(lag) + covariance(lag + 1)) / own).min(last);
+        if last <= 0.0 {
+            break;
+        }
+        tau += 2.0 * last;
+    }
+    (n as f64 / f64::max(tau, 1.0)).max(2.0)
+}
+
+/// The one-sided quantile of the normal distribution at 95 %.
+const QUANTILE_95: f64 = 1.645;
 
 #[cfg(test)]
 mod tests {
@@ -179,6 +227,46 @@ mod tests {
         let ratio = super::ratio(&pairs, 0.0, 0.95).unwrap();
         assert!((ratio.value - 1.1).abs() < 1e-12 && ratio.half_width() < 1e-12);
         assert!(super::ratio(&pairs, 0.01, 0.95).unwrap().half_width() > 0.05);
+    }
+
+    /// Another program is busy half of the time, in stretches of 10 rounds on average. It slows the
+    /// one way more than the other.
+    #[test]
+    fn rounds_of_one_burst_count_as_few() {
+        let mut random = pinwise_topology::Random::new(3);
+        let mut missed = |stay: f64, rounds: usize| {
+            let comparisons = 500;
+            let missed = (0..comparisons).filter(|_| {
+                let mut busy = random.unit() < 0.5;
+                let mut pair = || {
+                    busy = if random.unit() < stay { busy } else { random.unit() < 0.5 };
+                    let (one, other) = if busy { (0.5, 0.7) } else { (1.0, 1.0) };
+                    let mut noise = || 1.0 + 0.1 * (random.unit() - 0.5);
+                    (one * noise(), other * noise())
+                };
+                let pairs: Vec<(f64, f64)> = (0..rounds).map(|_| pair()).collect();
+                let shown = super::ratio_beside_load(&pairs, 0.95).unwrap();
+                shown.low > 1.5 / 1.7 || shown.high < 1.5 / 1.7
+            });
+            missed.count() * 100 / comparisons
+        };
+        // As if all were independent: 65 %.
+        let in_bursts = missed(0.9, 80);
+        assert!(in_bursts <= 30, "{in_bursts} %");
+        let independent = missed(0.0, 80);
+        assert!(independent <= 8, "{independent} %");
+    }
+
+    #[test]
+    fn independent_values_count_whole() {
+        let mut random = pinwise_topology::Random::new(5);
+        let values: Vec<f64> = (0..50).map(|_| random.unit() - 0.5).collect();
+        assert_eq!(effective_count(&values), 50.0);
+        assert_eq!(effective_count(&[0.0; 5]), 5.0);
+        assert_eq!(effective_count(&[-1.0, 1.0]), 2.0);
+        let halves: Vec<f64> = (0..50).map(|place| if place < 25 { -1.0 } else { 1.0 }).collect();
+        let one_change = effective_count(&halves);
+        assert!(one_change < 4.0, "{one_change}");
     }
 
     #[test]

@@ -71,8 +71,8 @@ pub use selection::{
 pub use shell::{Files, quoted, shell};
 pub use summary::{Summary, SummaryVerdict};
 pub use threads::{
-    NothingCompared, NumberSearchStop, NumberVerdict, calibration_verdict, fewer_threads,
-    set_aside_text, threads_note,
+    NothingCompared, NumberSearchStop, NumberVerdict, ROLE_COLUMNS, calibration_verdict,
+    critical_roles, fewer_threads, performance_name, role_cells, set_aside_text, threads_note,
 };
 pub use tune::{
     NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next,

@@ -122,6 +122,7 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Drifting { numbers: numbers() }
         SingleRuns {}
         FixedTime { seconds: 1.0312 }
+        HardlyComputes { seconds: 0.00412 }
         CpuTimeOnly {}
         Busy { share: 0.239 }
         Watching { share: 0.123 }
@@ -422,6 +423,7 @@ fn threads_note_weakens(note: &ThreadsNote) -> bool {
         | ThreadsNote::Drifting { .. }
         | ThreadsNote::SingleRuns
         | ThreadsNote::FixedTime { .. }
+        | ThreadsNote::HardlyComputes { .. }
         | ThreadsNote::CpuTimeOnly
         | ThreadsNote::Busy { .. }
         | ThreadsNote::Watching { .. }

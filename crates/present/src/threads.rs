@@ -2,9 +2,11 @@
 
 use crate::gain::{against, decided_by, gain_text, raise_budget};
 use crate::other_load::busy;
+use crate::printable::one_line;
 use crate::reason::unmeasured_remedy;
 use crate::verdict::SIMULATED;
 use crate::{figures, note, tagged};
+use pinwise_measure::{RoleTime, Unit};
 use pinwise_placement::{Budget, ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
 use pinwise_threads::{
     NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, SetAside, Sign, ThreadsNote,
@@ -81,6 +83,14 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::FixedTime { seconds } => format!(
             "every run took {seconds:.3} s: if runs have a fixed time, use --per-run with --metric"
         ),
+        ThreadsNote::HardlyComputes { seconds } => {
+            let run = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+            format!(
+                "each run ended within {} and hardly computed: check its arguments, or give it \
+                 more work",
+                figures::duration(run)
+            )
+        }
         ThreadsNote::CpuTimeOnly => {
             "progress is CPU time only, which also counts useless work: use \
             --metric or --per-run"
@@ -309,6 +319,14 @@ impl NumberVerdict<'_> {
         decided_by(self.rounds, self.within, self.budget, self.others)
     }
 
+    /// `n = 4`, or the default with its number.
+    pub fn name(&self, way: Way) -> String {
+        match way {
+            Way::Default => format!("default: n = {}", self.default),
+            Way::Number | Way::Placed => format!("n = {}", self.n),
+        }
+    }
+
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
         let Self { rounds, choice, n, default, .. } = self;
@@ -415,11 +433,62 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
 }
 
 /// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
-/// may be enough, but at least `fewest` (95 %).
+/// may be enough: `fewest`, the least that was probed and is not known to be slower.
 pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     (fewest <= contexts && contexts < n)
         .then(|| format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}"))
+}
+
+/// What performances in a unit are: the head of their column.
+pub fn performance_name(unit: &Unit) -> &'static str {
+    match (unit.reciprocal, unit.name.as_str()) {
+        (false, _) => "progress",
+        (true, "s") => "time",
+        (true, _) => "cost",
+    }
+}
+
+/// The roles that the program waits for.
+pub fn critical_roles(roles: &[RoleTime]) -> String {
+    let wanted = |role: &RoleTime| figures::percent((role.ran + role.waited).min(1.0));
+    let critical = roles.iter().filter(|role| role.critical);
+    let names: Vec<String> =
+        critical.map(|role| format!("{} ({})", one_line(&role.role), wanted(role))).collect();
+    if names.is_empty() {
+        return "unknown: no thread was seen while it ran; a longer --window may show it".into();
+    }
+    format!("{}: share of the time that they had work", names.join(", "))
+}
+
+/// What [`role_cells`] are.
+pub const ROLE_COLUMNS: [&str; 10] = [
+    "role",
+    "threads",
+    "runs",
+    "waits for CPU",
+    "for others",
+    "sleeps",
+    "voluntary",
+    "involuntary",
+    "migrates",
+    "",
+];
+
+/// How the threads of a role spent their time, as cells of a table.
+pub fn role_cells(role: &RoleTime) -> [String; 10] {
+    [
+        one_line(&role.role).into_owned(),
+        role.threads.to_string(),
+        figures::percent(role.ran),
+        figures::percent(role.waited),
+        role.locked.map_or("-".into(), figures::percent),
+        figures::percent(role.slept),
+        figures::event_rate(role.voluntary_rate),
+        figures::event_rate(role.involuntary_rate),
+        role.migration_rate.map_or("-".into(), figures::event_rate),
+        if role.critical { "critical".into() } else { String::new() },
+    ]
 }
 
 #[cfg(test)]
@@ -503,6 +572,7 @@ mod tests {
         NumberAdvice {
             threads: 2,
             between: (2, 2),
+            fewest: 2,
             value: one,
             gain: one,
             reference: Some(1),

@@ -10,7 +10,7 @@ pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use prober::{
     CommandTemplate, CommandTemplateError, HalfDifference, LinuxProber, NumberSetter,
     NumberSetterError, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
-    ProgressSource, ThreadsForN, set_number,
+    ProgressSource, START_TIME, ThreadsForN, set_number,
 };
 pub use rerun::{RerunOptions, RerunTestbed};
 pub use run_metric::{RunMetric, Stream};

@@ -51,6 +51,7 @@ pub use own_parameter::OwnParameter;
 
 use kept_running::{KeptRunning, RunningProgram};
 use observation::Observation;
+pub use observation::START_TIME;
 use pinwise_linux::{Guardian, RealtimeClass, TargetError, thread::Pid};
 use pinwise_measure::{
     Effort, Interrupt, MeasureError, Measurement, Probe, Probed, Retry, Setting, Testbed,

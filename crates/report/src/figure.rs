@@ -13,11 +13,20 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
-        Self { head: head.map(str::to_owned).to_vec(), rows: Vec::new() }
+        Self { head: head.map(column_head).to_vec(), rows: Vec::new() }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.to_vec());
+    }
+}
+
+/// The words with a capital letter first. A single letter is a symbol.
+fn column_head(words: &str) -> String {
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) if words.len() > 1 => first.to_uppercase().chain(letters).collect(),
+        _ => words.to_owned(),
     }
 }
 

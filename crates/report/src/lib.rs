@@ -19,6 +19,7 @@ mod evidence;
 mod figure;
 mod floorplan;
 mod html_frame;
+mod last_comparison;
 mod latency;
 mod placement;
 mod progress;

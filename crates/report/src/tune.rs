@@ -5,16 +5,17 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
 use crate::html_frame::{HtmlFrame, ReportError};
+use crate::last_comparison;
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
 use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
 use pinwise_measure::Unit;
-use pinwise_placement::{LastComparisonVerdict, Outcome, Way};
+use pinwise_placement::{LastComparisonVerdict, Outcome};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, Unfinished, gain_text, no_tune_verdict, policy_name,
-    tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, Unfinished, no_tune_verdict, policy_name, tagged_tune_notes,
+    texts, tune_next, tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -25,7 +26,7 @@ pub struct TuneSearch<'a> {
     /// What to know, as sentences.
     pub notes: Vec<String>,
     /// The search for the number alone; `None` before its first probe.
-    pub number: Option<ThreadsSearch>,
+    pub number: Option<ThreadsSearch<'a>>,
     /// Numbers under policies of placement, in order, and what performances are counted in.
     pub tried: (Vec<TriedPolicy>, Unit),
     /// The numbers that were placed.
@@ -190,53 +191,7 @@ fn ways(search: &TuneSearch<'_>) -> Figure {
     let Some((compared, unit)) = &search.compared else {
         return Figure::absent(TITLE, "Nothing is compared on fresh windows yet.");
     };
-    let rounds = compared.rounds;
-    let estimates: Vec<_> =
-        rounds.ways().iter().filter_map(|&way| Some((way, rounds.estimate(way)?))).collect();
-    let Some((_, first)) = estimates.first() else {
-        return Figure::absent(TITLE, "No fresh window could be measured.");
-    };
-    let scale = Scale::new(unit, first.mean);
-    let names = estimates.iter().rev().map(|(way, _)| compared.name(*way)).collect();
-    let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
-    let mut chart = Chart::new("chart-ways", x, Axis { names, ..Axis::default() });
-    chart.bars_along_x = true;
-    let mut table =
-        Table::new(["", "Mean", "95 % interval", "Windows", "Against the default, paired"]);
-    let mut points = [Vec::new(), Vec::new()];
-    for (index, (way, estimate)) in estimates.iter().enumerate() {
-        let at = (estimates.len() - 1 - index) as f64;
-        let ends = [estimate.low, estimate.high].map(|end| scale.value(end));
-        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        let mid = scale.value(estimate.mean);
-        let is_default = *way == Way::Default;
-        let ink = if is_default { Ink::Baseline } else { Ink::Best };
-        chart = chart.bar(ink, at, (low, mid, high));
-        points[usize::from(is_default)].push((mid, at));
-        let gain = rounds.gain(*way, Way::Default).filter(|_| !is_default);
-        table.row([
-            compared.name(*way),
-            estimate.value(&scale),
-            scale.range(estimate.low, estimate.high),
-            figures::count(estimate.n as u64),
-            gain.map_or(String::new(), gain_text),
-        ]);
-    }
-    let [found, default] = points;
-    chart = chart
-        .series(Series::new("as found", Shape::Dots, Ink::Best, found))
-        .series(Series::new("default", Shape::Rings, Ink::Baseline, default));
-    Figure {
-        title: TITLE,
-        says: format!(
-            "{} of fresh windows, in random order.",
-            figures::counted(rounds.count() as u64, "round")
-        ),
-        reading: "Each way was measured once in each round, in fresh windows. The bar is the \
-            interval of the mean. Further to the right is better.",
-        chart: Some(chart),
-        table,
-    }
+    last_comparison::figure(TITLE, compared.rounds, unit, |way| compared.name(way))
 }
 
 /// The placement that was compared, on the machine.

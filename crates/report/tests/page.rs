@@ -5,6 +5,7 @@ mod tuned;
 
 use pinwise_campaign::{CampaignState, Kind};
 use pinwise_evt::Method;
+use pinwise_jobs::ShownProbe;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 use pinwise_measure::{
     Measure, PinnedInstance, Probe, ProgramNote, Progress, SchedulingProfile, Unit,
@@ -393,30 +394,41 @@ fn the_page_of_a_selection_says_what_the_terminal_and_json_say() {
 fn a_search_for_a_number_shows_its_answer_and_every_probe() {
     let mut campaign = campaign(&Plot::default());
     campaign.info.new.workload.name = HOSTILE.into();
-    let probe = |parameter: u32, rate: f64| Probe {
-        parameter,
-        threads: parameter + 1,
-        profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
-        progress: Progress { rate, error: None, measure: Measure::Metric },
-        cost: Duration::from_millis(100),
+    let probe = |parameter: u32, rate: f64| {
+        ShownProbe::from(Probe {
+            parameter,
+            threads: parameter + 1,
+            profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
+            progress: Progress { rate, error: None, measure: Measure::Metric },
+            cost: Duration::from_millis(100),
+        })
     };
     let probes = [probe(4, 40.0), probe(2, 25.0), probe(4, 44.0)];
     let mut search = ThreadsSearch {
         verdict: "n = 4 (3-4).".into(),
         ended: None,
+        open: Some("Fewer threads may do as well.".into()),
+        compared: None,
         chosen: Some(4),
         unit: Unit::rate("frames/s"),
-        probes: probes.to_vec(),
+        probes: &probes,
         notes: vec![format!("about {HOSTILE}")],
     };
     let html = threads_page(&campaign.info, None, &search, Files::default()).unwrap();
     assert_eq!(ids(&html), ["chart-threads"]);
     assert!(!html.contains(HOSTILE), "a name is no markup");
     let said = text(&html);
-    for part in ["n = 4 (3-4).", "3 probes of 2 different numbers", "44.0 frames/s", "12.5 %"] {
+    for part in [
+        "n = 4 (3-4).",
+        "Fewer threads may do",
+        "with n = 4: unknown",
+        "3 probes of 2 different numbers",
+        "44.0 frames/s",
+        "12.5 %",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    search.probes.clear();
+    search.probes = &[];
     search.chosen = None;
     let html = threads_page(&campaign.info, None, &search, Files::default()).unwrap();
     assert!(text(&html).contains("No number has been probed yet."));

@@ -38,6 +38,8 @@ pub struct NumberAdvice {
     /// of 90 %. It leaves out a number only if that number was probed, or lies between two that
     /// were.
     pub between: (u32, u32),
+    /// The least probed number that may do as well as the choice; else the choice.
+    pub fewest: u32,
     /// The value of the choice, in the unit of progress.
     pub value: Interval<f64>,
     /// How many times faster than with `reference` threads (of the objective: how many times
@@ -81,13 +83,14 @@ impl NumberAdvice {
         let reference = probed.first().copied().unwrap_or(0);
         let most = probed.last().copied().filter(|&most| choice < most);
         let enough = (1.0 - tolerance).ln();
-        let fewest = |draw: &Vec<f64>| {
+        let enough_of = |draw: &Vec<f64>| {
             let most = greatest(draw);
             draw.iter().position(|value| *value >= most + enough).unwrap_or(choice) as f64
         };
-        let between = interval(draws.iter().map(fewest).collect());
+        let between = interval(draws.iter().map(enough_of).collect());
         let low = (between.low as usize).min(choice);
         let high = (between.high as usize).max(choice);
+        let fewest = probed.iter().find(|&&place| place >= low).map_or(choice, |&least| least);
         // Numbers below the least and above the greatest that was probed are not left out.
         let last = candidates.len() - 1;
         let below = probed.iter().rfind(|&&place| place < low).filter(|_| probed.contains(&0));
@@ -102,6 +105,7 @@ impl NumberAdvice {
         Self {
             threads,
             between: (candidates[low], candidates[high]),
+            fewest: candidates[fewest.min(choice)],
             value: interval(draws.iter().map(|draw| draw[choice].exp()).collect()),
             gain: interval(
                 draws.iter().map(|draw| (draw[choice] - draw[reference]).exp()).collect(),
@@ -147,13 +151,18 @@ impl NumberAdvice {
             true => (self.between.0.min(announced), self.between.1.max(announced)),
             false => self.between,
         };
+        // What is slower does not do as well, and what is below it is left open no more.
+        let slower = |other: u32| of(threads, other).is_some_and(|ratio| ratio.low > 1.0);
+        let fewer = |other: &u32| (self.fewest..threads).contains(other);
+        let excluded = pair.into_iter().filter(fewer).any(slower);
+        let fewest = if excluded { threads } else { self.fewest };
         let more = self.more.and_then(|(n, probed)| match of(n, threads) {
             Some(Interval { value, low, high }) => {
                 Some((n, Interval { value: 1.0 - value, low: 1.0 - high, high: 1.0 - low }))
             }
             None => Some((n, probed)).filter(|_| !pair.contains(&n)),
         });
-        Self { gain: gain.unwrap_or(self.gain), more, between, ..self }
+        Self { gain: gain.unwrap_or(self.gain), more, between, fewest, ..self }
     }
 }
 
@@ -179,6 +188,19 @@ fn interval(mut values: Vec<f64>) -> Interval<f64> {
 mod tests {
     use super::*;
 
+    /// With 1 to 8 threads: 4 are as fast as 8, and 2 take twice the time.
+    #[test]
+    fn only_a_probed_number_that_is_not_slower_may_do_as_well() {
+        let draws = vec![[0.0, 0.5, 1.0, 1.0].map(|speed: f64| speed.max(0.1).ln()).to_vec()];
+        let fewest = |choice, probed: &[usize]| {
+            let advice = NumberAdvice::drawn(&[1, 2, 4, 8], &draws, choice, probed, 0.01);
+            (advice.between.0, advice.fewest)
+        };
+        assert_eq!(fewest(3, &[0, 1, 2, 3]), (4, 4));
+        assert_eq!(fewest(3, &[1, 2, 3]), (1, 4), "1 was not probed, and 2 is slower");
+        assert_eq!(fewest(3, &[1, 3]), (1, 8), "4 was not probed");
+    }
+
     /// Probes say that 2 threads cost 62 %, as the program changed phase between them.
     #[test]
     fn what_fresh_windows_compared_comes_from_them() {
@@ -186,6 +208,7 @@ mod tests {
         let probed = NumberAdvice {
             threads: 1,
             between: (1, 1),
+            fewest: 1,
             value: interval(9.0, 8.0, 10.0),
             gain: interval(1.0, 1.0, 1.0),
             reference: Some(1),
@@ -211,6 +234,11 @@ mod tests {
         assert_eq!((other.more, other.between), (probed.more, probed.between));
         let beyond = probed.clone().as_compared([1, 8], interval(0.9, 0.8, 1.0), 8);
         assert_eq!(beyond.between, (1, 1), "8 was not probed");
+        // Below a number that is slower nothing is left open.
+        let open = NumberAdvice { threads: 4, between: (1, 4), ..probed.clone() };
+        let fewest = |pair, low| open.clone().as_compared(pair, interval(1.2, low, 1.4), 4).fewest;
+        assert_eq!((fewest([4, 2], 1.1), fewest([4, 2], 0.9)), (4, 1));
+        assert_eq!((fewest([8, 4], 1.1), fewest([3, 2], 1.1)), (1, 1), "not the choice over fewer");
         // What is no longer known of a compared number is left out.
         let alike = NumberAdvice { threads: 3, ..probed }.as_compared([2, 4], shown.gain, 2);
         assert_eq!((alike.more, alike.between), (None, (1, 2)));

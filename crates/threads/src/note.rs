@@ -99,6 +99,11 @@ pub enum ThreadsNote {
         /// Seconds of a run.
         seconds: f64,
     },
+    /// No whole run took more CPU time than the start of a program.
+    HardlyComputes {
+        /// Seconds of the longest run.
+        seconds: f64,
+    },
     /// Progress is counted in CPU time.
     CpuTimeOnly,
     /// Other programs took time of the contexts.

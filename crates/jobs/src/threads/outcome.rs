@@ -14,7 +14,7 @@ use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
 use pinwise_present::{
     NothingCompared, NumberAnswer, NumberEstimate, NumberSearchStop, fewer_threads, notable_share,
 };
-use pinwise_programs::ProbeDetails;
+use pinwise_programs::{ProbeDetails, START_TIME};
 use pinwise_threads::{
     Attempt, FoundNumber, Interval, NumberAdvice, NumberSearchEnd, NumberSearchError, Objective,
     SearchMethod, SearchPosition, SetAside, ThreadCeiling, ThreadsNote, counted_threads,
@@ -90,6 +90,12 @@ pub struct ThreadsConclusion {
     /// Notes that the records do not show.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<ThreadsNote>,
+}
+
+impl From<Probe> for ShownProbe {
+    fn from(probe: Probe) -> Self {
+        Self { probe, roles: Vec::new(), seen: None }
+    }
 }
 
 impl ThreadsOutcome {
@@ -336,7 +342,12 @@ fn shown(
     }
     if question.request.objective == Objective::Time {
         // Then the answer means nothing, so it comes first.
-        notes.splice(0..0, fixed_time(probes.iter().map(|shown| &shown.probe)));
+        let of_runs = |shown: &ShownProbe| told_by(shown) == Measure::Runs;
+        if probes.iter().all(of_runs) {
+            let probes = || probes.iter().map(|shown| &shown.probe);
+            let hardly = hardly_computes(probes(), question.contexts);
+            notes.splice(0..0, hardly.into_iter().chain(fixed_time(probes())));
+        }
     }
     if probes.iter().any(|probe| told_by(probe) == Measure::CpuTime) {
         notes.push(ThreadsNote::CpuTimeOnly);
@@ -355,18 +366,35 @@ fn shown(
     notes
 }
 
-/// A note if whole runs take the same time, to within 2 %. The greatest n must be at least twice
-/// the least.
+/// A note if these whole runs take the same time, to within 2 %. The greatest n must be at least
+/// twice the least.
 fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote> {
     let (mut numbers, mut times) = ([u32::MAX, 0], [f64::INFINITY, 0.0]);
     for Probe { parameter: n, progress, .. } in probes {
-        let time = Some(1.0 / progress.rate).filter(|_| progress.measure == Measure::Runs)?;
+        let time = 1.0 / progress.rate;
         numbers = [numbers[0].min(*n), numbers[1].max(*n)];
         times = [times[0].min(time), times[1].max(time)];
     }
     let [least, most] = times;
     let fixed = numbers[1] / 2 >= numbers[0] && most <= 1.02 * least;
     fixed.then_some(ThreadsNote::FixedTime { seconds: (least + most) / 2.0 })
+}
+
+/// A note if no whole run took more CPU time than the start of a program.
+fn hardly_computes<'a>(
+    probes: impl Iterator<Item = &'a Probe>,
+    contexts: u32,
+) -> Option<ThreadsNote> {
+    let mut longest: Option<f64> = None;
+    for Probe { profile, progress, .. } in probes {
+        let time = 1.0 / progress.rate;
+        let computed = profile.cpu_util / 100.0 * f64::from(contexts) * time;
+        if computed > START_TIME.as_secs_f64() {
+            return None;
+        }
+        longest = Some(longest.unwrap_or_default().max(time));
+    }
+    longest.map(|seconds| ThreadsNote::HardlyComputes { seconds })
 }
 
 /// Which probes were watched by another layer than the last one. The output names the last.
@@ -392,7 +420,7 @@ fn about(
     let method = question.request.method;
     let published = method == ThreadsMethod::Reinforcer;
     let asked = question.request.max.is_some();
-    let fewest = found.advice.as_ref().map_or(found.parameter, |advice| advice.between.0);
+    let fewest = found.advice.as_ref().map_or(found.parameter, |advice| advice.fewest);
     if candidates.len() > 1
         && !published
         && more_may_help(found.parameter, fewest, question.contexts, busy)
@@ -462,22 +490,37 @@ mod tests {
     use super::*;
     use pinwise_measure::SchedulingProfile;
 
+    fn run(&(parameter, time): &(u32, f64)) -> Probe {
+        let progress = Progress { rate: 1.0 / time, error: None, measure: Measure::Runs };
+        let (profile, cost) = (SchedulingProfile::default(), Duration::from_secs(1));
+        Probe { parameter, threads: parameter, profile, progress, cost }
+    }
+
     #[test]
     fn runs_of_a_fixed_time_are_told() {
-        let told = |runs: &[(u32, f64)], measure| {
-            let probe = |&(parameter, time): &(u32, f64)| {
-                let progress = Progress { rate: 1.0 / time, error: None, measure };
-                let (profile, cost) = (SchedulingProfile::default(), Duration::from_secs(1));
-                Probe { parameter, threads: parameter, profile, progress, cost }
-            };
-            fixed_time(runs.iter().map(probe).collect::<Vec<_>>().iter())
-        };
-        let fixed = told(&[(2, 1.03), (4, 1.034), (1, 1.032)], Measure::Runs);
+        let told =
+            |runs: &[(u32, f64)]| fixed_time(runs.iter().map(run).collect::<Vec<_>>().iter());
+        let fixed = told(&[(2, 1.03), (4, 1.034), (1, 1.032)]);
         assert_eq!(fixed, Some(ThreadsNote::FixedTime { seconds: 1.032 }));
         for runs in [&[(2, 1.0), (4, 1.03)][..], &[(2, 1.0), (3, 1.0)], &[(2, 1.0)], &[]] {
-            assert_eq!(told(runs, Measure::Runs), None, "{runs:?}");
+            assert_eq!(told(runs), None, "{runs:?}");
         }
-        assert_eq!(told(&[(1, 1.0), (4, 1.0)], Measure::CpuTime), None);
+    }
+
+    #[test]
+    fn runs_that_hardly_compute_are_told() {
+        let told = |runs: &[(u32, f64, f64)]| {
+            let run = |&(n, time, cpu_util): &(u32, f64, f64)| Probe {
+                profile: SchedulingProfile { cpu_util, ..SchedulingProfile::default() },
+                ..run(&(n, time))
+            };
+            hardly_computes(runs.iter().map(run).collect::<Vec<_>>().iter(), 2)
+        };
+        let hardly = |seconds| Some(ThreadsNote::HardlyComputes { seconds });
+        assert_eq!(told(&[(2, 0.003, 50.0), (1, 0.004, 50.0)]), hardly(0.004));
+        assert_eq!(told(&[(2, 2.0, 0.1)]), hardly(2.0), "it waits");
+        assert_eq!(told(&[(2, 0.003, 50.0), (1, 0.008, 50.0)]), None);
+        assert_eq!(told(&[]), None);
     }
 
     #[test]

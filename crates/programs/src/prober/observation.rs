@@ -11,7 +11,7 @@ use std::time::Duration;
 const LITTLE: f64 = 0.01;
 
 /// Less CPU time than this is taken to be that of starting a program: a guess.
-const COUNTED: Duration = Duration::from_millis(5);
+pub const START_TIME: Duration = Duration::from_millis(5);
 
 /// A stretch of a run that was watched.
 pub(super) struct Observation {
@@ -93,7 +93,7 @@ impl Observation {
     /// looks.
     pub(super) fn missed_most(&self) -> bool {
         let (seen, all) = (self.activity.ran(), self.usage.as_ref().map(|usage| usage.cpu));
-        all.is_some_and(|all| all > COUNTED && seen * 2 < all)
+        all.is_some_and(|all| all > START_TIME && seen * 2 < all)
     }
 
     /// A whole run.

@@ -2,6 +2,7 @@
 
 use crate::synthetic::{Plot, Synthetic, campaign};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Parent};
+use pinwise_jobs::ShownProbe;
 use pinwise_measure::{Measure, Probe, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{ComparedRounds, LastComparisonVerdict, TunePart, Way};
 use pinwise_present::{Files, TuneVerdict, tune_next};
@@ -52,20 +53,25 @@ impl Tuned {
     /// Its page.
     pub(crate) fn page(&self) -> String {
         let unit = Unit::rate("packets/s");
-        let probe = |parameter: u32, rate: f64| Probe {
-            parameter,
-            threads: parameter + 1,
-            profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
-            progress: Progress { rate, error: None, measure: Measure::Metric },
-            cost: Duration::from_millis(100),
+        let probe = |parameter: u32, rate: f64| {
+            ShownProbe::from(Probe {
+                parameter,
+                threads: parameter + 1,
+                profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
+                progress: Progress { rate, error: None, measure: Measure::Metric },
+                cost: Duration::from_millis(100),
+            })
         };
         let name = &self.campaign.info.new.workload.name;
+        let probes = [probe(4, 1.2e6), probe(2, 0.7e6), probe(8, 1e6)];
         let number = ThreadsSearch {
             verdict: "n = 4 (3-4).".into(),
             ended: None,
+            open: None,
+            compared: None,
             chosen: Some(4),
             unit: unit.clone(),
-            probes: vec![probe(4, 1.2e6), probe(2, 0.7e6), probe(8, 1e6)],
+            probes: &probes,
             notes: Vec::new(),
         };
         let tried = |n: u32, policy: Option<Policy>, performance: f64| TriedPolicy {

@@ -3,12 +3,13 @@
 
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{
-    ComparedNumbers, Confirmation, ShownProbe, ThreadsAnswer, ThreadsOutcome, WatchSummary,
+    ComparedNumbers, Confirmation, LastComparison, LastComparisonQuestion, ShownProbe,
+    ThreadsAnswer, ThreadsOutcome, WatchSummary,
 };
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{ThreadActivity, Unavailable};
-use pinwise_placement::{Gain, LastComparisonVerdict, Way};
+use pinwise_placement::{Estimate, Gain, LastComparisonVerdict, Way};
 use pinwise_present::{Files, Unfinished, set_aside_text, tagged_threads_notes, texts};
 use pinwise_programs::HalfDifference;
 use pinwise_threads::{
@@ -16,7 +17,7 @@ use pinwise_threads::{
     Thresholds,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The answer of a search.
@@ -89,6 +90,8 @@ pub(super) struct VerdictRow {
     confidence: f64,
     /// Fresh windows of each number.
     pub(super) rounds: usize,
+    /// What they show of each number.
+    ways: Vec<Value>,
     /// Share of the contexts' time that other programs took meanwhile, if it is worth a word.
     others: Option<f64>,
 }
@@ -105,16 +108,36 @@ impl VerdictRow {
             gain: rounds.gain(Way::Number, Way::Default),
             confidence: rounds.confidence(),
             rounds: rounds.count(),
+            ways: ways(comparison, compared),
             others: comparison.others(),
         }
     }
 
     /// Of a search whose number was compared with none.
     fn uncompared(n: u32, text: String) -> Self {
-        let (gain, default, others) = (None, None, None);
+        let (gain, default, ways, others) = (None, None, Vec::new(), None);
         let (kind, confidence) = (LastComparisonVerdict::Undecided, Confirmation::CONFIDENCE);
-        Self { kind, text, n, default, gain, confidence, rounds: 0, others }
+        Self { kind, text, n, default, gain, confidence, rounds: 0, ways, others }
     }
+}
+
+/// The ways of a last comparison: the mean of each, and its number.
+pub(crate) fn ways(shown: &LastComparison, compared: &LastComparisonQuestion) -> Vec<Value> {
+    let LastComparison { rounds, unit, .. } = shown;
+    let way = |&way: &Way| {
+        let estimate = rounds.estimate(way);
+        let mut row = estimate.map_or_else(|| json!({}), |estimate| performance(&estimate, unit));
+        row["way"] = json!(way);
+        row["parameter"] = json!(compared.number(way));
+        row
+    };
+    rounds.ways().iter().map(way).collect()
+}
+
+/// The mean of several windows, with its interval.
+pub(crate) fn performance(estimate: &Estimate, unit: &Unit) -> Value {
+    let [low, high] = unit.interval(estimate.low, estimate.high);
+    json!({"performance": unit.quantity(estimate.mean), "low": low, "high": high, "n": estimate.n})
 }
 
 #[derive(Serialize)]

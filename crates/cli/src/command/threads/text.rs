@@ -6,7 +6,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_jobs::{ThreadsAnswer, ThreadsOutcome};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, LabelledLines, fewer_threads, no_number, one_line, texts};
+use pinwise_present::{
+    Files, LabelledLines, ROLE_COLUMNS, critical_roles, fewer_threads, no_number, performance_name,
+    role_cells, texts,
+};
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
@@ -25,14 +28,14 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
         facts.push(("estimate", document.unconfirmed.clone()));
     }
     facts.push(("ended", document.why()));
-    let answer = document.estimate.as_ref().map(|found| (found.threads, found.between.0));
+    let answer = document.estimate.as_ref().map(|found| (found.threads, found.fewest));
     facts.extend(
         answer
             .and_then(|(n, fewest)| fewer_threads(n, fewest, document.contexts))
             .map(|open| ("open", open)),
     );
     if let Some(row) = chosen {
-        facts.push(("critical", critical(&row.roles)));
+        facts.push(("critical", critical_roles(&row.roles)));
     }
     facts.push((
         "search",
@@ -137,20 +140,6 @@ pub(crate) fn probed_so_far(sheet: &mut LabelledLines, outcome: &ThreadsOutcome)
     sheet.text.push_str(&format!("\n{}", output::fitted(table, sheet.width, &SPARE)));
 }
 
-/// The roles that the program waits for.
-fn critical(roles: &[RoleTime]) -> String {
-    let wanted = |role: &RoleTime| role.ran + role.waited;
-    let names: Vec<String> = roles
-        .iter()
-        .filter(|role| role.critical)
-        .map(|role| format!("{} ({})", one_line(&role.role), share(wanted(role).min(1.0))))
-        .collect();
-    if names.is_empty() {
-        return "unknown: no thread was seen while it ran; a longer --window may show it".into();
-    }
-    format!("{}: share of the time that they had work", names.join(", "))
-}
-
 /// A line of the table of probes.
 struct ProbeLine<'a> {
     /// The rows of one number: one probe, or all of them.
@@ -200,7 +189,7 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
     let measured = rows.iter().any(|row| row.performance.is_some());
     let mut header = vec!["n", "threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
     if measured {
-        header.extend([if unit.reciprocal { "time" } else { "progress" }, "std. error"]);
+        header.extend([performance_name(&unit), "std. error"]);
     }
     let line = |line: &ProbeLine<'_>| {
         let mut cells = vec![
@@ -221,33 +210,7 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
 }
 
 fn roles(roles: &[RoleTime]) -> Table {
-    let row = |role: &RoleTime| {
-        vec![
-            one_line(&role.role).into_owned(),
-            role.threads.to_string(),
-            share(role.ran),
-            share(role.waited),
-            role.locked.map_or("-".into(), share),
-            share(role.slept),
-            figures::event_rate(role.voluntary_rate),
-            figures::event_rate(role.involuntary_rate),
-            role.migration_rate.map_or("-".into(), figures::event_rate),
-            if role.critical { "critical".into() } else { String::new() },
-        ]
-    };
-    let header = vec![
-        "role",
-        "threads",
-        "runs",
-        "waits for CPU",
-        "for others",
-        "sleeps",
-        "voluntary",
-        "involuntary",
-        "migrates",
-        "",
-    ];
-    table(header, roles.iter().map(row))
+    table(ROLE_COLUMNS.to_vec(), roles.iter().map(|role| role_cells(role).to_vec()))
 }
 
 pub(super) fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> Table {

@@ -102,11 +102,6 @@ impl<'a> TuneJson<'a> {
         self.compared.n
     }
 
-    /// n of a way; `None`: the program's own.
-    pub(super) fn parameter_of(&self, way: Way) -> Option<u32> {
-        if way == Way::Default { self.compared.default } else { Some(self.n()) }
-    }
-
     /// The search for the placement of the number that was left.
     pub(super) fn placement(&self) -> Option<&StoredSearch> {
         let n = self.n();
@@ -119,13 +114,6 @@ impl<'a> TuneJson<'a> {
     pub(super) fn json(&self, files: Files<'_>) -> Value {
         let unit = &self.comparison.unit;
         let rounds = &self.comparison.rounds;
-        let way = |&way: &Way| {
-            let mut row =
-                rounds.estimate(way).map_or_else(|| json!({}), |estimate| figure(&estimate, unit));
-            row["way"] = json!(way);
-            row["parameter"] = json!(self.parameter_of(way));
-            row
-        };
         let placed = self
             .placement()
             .map(|placed| place::document(&placed.info, &placed.question, &placed.outcome, None));
@@ -145,7 +133,7 @@ impl<'a> TuneJson<'a> {
             "default": self.compared.default,
             "unit": unit.name,
             "lower_is_better": unit.reciprocal,
-            "ways": rounds.ways().iter().map(way).collect::<Vec<_>>(),
+            "ways": threads::ways(self.comparison, self.compared),
             "rounds": rounds.count(),
             "comparison": self.part,
             "comparison_others": self.comparison.others(),
@@ -188,16 +176,12 @@ fn reason(why: &Unmeasured) -> Value {
     tagged(why, unmeasured(why))
 }
 
-/// An estimate as the user knows it.
-fn figure(estimate: &Estimate, unit: &Unit) -> Value {
-    let [low, high] = unit.interval(estimate.low, estimate.high);
-    json!({"performance": unit.quantity(estimate.mean), "low": low, "high": high, "n": estimate.n})
-}
-
 fn row(placement: &TunedPlacement) -> Value {
     let searched = placement.searched.as_ref();
     let outcome = searched.map(|searched| &searched.outcome);
-    let shown = |estimate: Option<&Estimate>| Some(figure(estimate?, &searched?.info.new.unit));
+    let shown = |estimate: Option<&Estimate>| {
+        Some(threads::performance(estimate?, &searched?.info.new.unit))
+    };
     json!({
         "parameter": placement.parameter,
         "campaign": searched.map(|searched| searched.info.id),

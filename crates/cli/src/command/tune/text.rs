@@ -9,8 +9,8 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, LabelledLines, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts,
-    tune_next,
+    Files, LabelledLines, gain_text, no_tune_verdict, performance_name, policy_name,
+    tagged_tune_notes, texts, tune_next,
 };
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
@@ -130,9 +130,8 @@ fn tried(policies: &PolicyMeasurements, unit: &Unit, width: usize) -> String {
             scale.show(measured.performance),
         ]
     };
-    let figure = if unit.reciprocal { "time" } else { "speed" };
     table(
-        vec!["n", "policy", "threads placed", "cores", "packages", figure],
+        vec!["n", "policy", "threads placed", "cores", "packages", performance_name(unit)],
         policies.rows.iter().map(row),
         width,
     )
@@ -187,9 +186,8 @@ fn comparison(sheet: &mut LabelledLines, document: &TuneJson<'_>) {
             over(Way::Default),
         ]
     };
-    let figure = if document.comparison.unit.reciprocal { "time" } else { "speed" };
     let table = table(
-        vec!["", figure, "interval", "over the default"],
+        vec!["", performance_name(&document.comparison.unit), "interval", "over the default"],
         estimates.iter().map(row),
         sheet.width,
     );
