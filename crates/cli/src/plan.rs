@@ -152,7 +152,7 @@ pub(crate) fn failed(error: ApplyError) -> anyhow::Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use pinwise_campaign::{CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
@@ -180,7 +180,11 @@ mod tests {
         question
     }
 
-    fn campaign(state: CampaignState, conclusion: Option<serde_json::Value>) -> CampaignInfo {
+    /// Began as `pinwise place`.
+    pub(crate) fn campaign(
+        state: CampaignState,
+        conclusion: Option<serde_json::Value>,
+    ) -> CampaignInfo {
         CampaignInfo {
             id: CampaignId(3),
             new: NewCampaign {

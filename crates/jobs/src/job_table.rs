@@ -328,6 +328,26 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_that_cannot_be_written_is_refused_at_the_start() {
+        let (folder, store) = store();
+        let plan = Some(folder.path().join("none/mine.toml"));
+        let threads = ThreadsRequest::new(ThreadsProgram::Here(HostProgram {
+            command: ["true", "{n}"].map(str::to_owned).to_vec(),
+            ..HostProgram::default()
+        }));
+        let caller = Caller::default();
+        let place = PlaceRequest { plan: plan.clone(), ..request() };
+        let tune = TuneRequest { threads, plan };
+        for error in [
+            place.prepare(&caller, &store, &mut Silent).err().unwrap(),
+            tune.prepare(&caller, &store, &mut Silent).err().unwrap(),
+        ] {
+            let JobError::Usage(reason) = error else { panic!("{error}") };
+            assert!(reason.contains("none/mine.toml: its folder does not exist"), "{reason}");
+        }
+    }
+
+    #[test]
     fn an_answer_stands_though_its_plan_can_no_longer_be_written() {
         let (folder, mut store) = store();
         let plans = folder.path().join("mine");

@@ -782,7 +782,9 @@ mod tests {
 
     #[test]
     fn a_question_is_read_back_as_it_was() {
-        let (question, _) = ThreadsQuestion::of(request(ThreadsMethod::Survey)).unwrap();
+        let deadline = Some(Duration::from_secs(90));
+        let asked = ThreadsRequest { deadline, ..request(ThreadsMethod::Survey) };
+        let (question, _) = ThreadsQuestion::of(asked).unwrap();
         let stored = serde_json::to_string(&question).unwrap();
         let runs = ThreadsQuestion {
             request: ThreadsRequest { per_run: true, ..question.request.clone() },

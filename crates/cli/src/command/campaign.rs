@@ -413,6 +413,7 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_campaign::Parent;
 
     fn listed(
         id: i64,
@@ -459,6 +460,17 @@ id   kind          started (UTC)     state     measured  verdict                
  8    characterize  2026-11-21 03:18  finished  240       nothing critical        ultrasparc-t2
 ";
         assert_eq!(table(campaigns(), &[], 100), expected);
+    }
+
+    #[test]
+    fn a_part_belongs_to_the_kind_of_its_parent_whatever_its_command_says() {
+        let kinds = [(CampaignId(1), Kind::Tune)].into();
+        let part_of = |parent: Option<i64>| {
+            let mut info = crate::plan::tests::campaign(CampaignState::Open, None);
+            info.new.parent = parent.map(|id| Parent::new(CampaignId(id), &"part"));
+            ListedCampaignJson::new(info, &kinds, 0).part_of
+        };
+        assert_eq!([Some(1), Some(2), None].map(part_of), [Some("tune"), None, None]);
     }
 
     #[test]

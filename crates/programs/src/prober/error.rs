@@ -166,7 +166,7 @@ pub enum ProbeError {
         ran = duration(*ran),
         had = counted(u64::from(*threads), "thread"),
         doubt = if *threads > 1 { "" } else {
-            "; does {n} stand where the program takes its number of threads?"
+            ", or put {n} where the program takes its number of threads"
         }
     )]
     Expired {

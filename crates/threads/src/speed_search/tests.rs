@@ -403,6 +403,17 @@ fn what_was_not_probed_is_not_claimed() {
     }
 }
 
+#[test]
+fn both_ends_are_probed_before_a_search_is_settled() {
+    let question = question(20, 16);
+    for full in [2, 4] {
+        let speed = |n: u32| f64::from(n.min(full)) * (-0.05 * f64::from(n)).exp();
+        let (advice, probed) = run(&question, speed, 0.01, 4);
+        assert_eq!(advice.ended, SpeedSearchEnd::Settled);
+        assert!([1, 20].iter().all(|end| probed.contains(end)), "{advice:?} after {probed:?}");
+    }
+}
+
 /// The announced number was probed. If there was no time for that, the answer says so.
 #[test]
 fn the_choice_is_probed_or_said_not_to_be() {
