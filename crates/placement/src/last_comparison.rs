@@ -8,8 +8,8 @@
 //! same comparison, of two ways.
 //!
 //! Ranks decide ([`crate::signed_rank`]). Means decide while there are too few rounds for ranks,
-//! and beside other programs ([`crate::statistics::ratio_beside_load`]). A load in bursts makes some
-//! rounds odd, and these are part of the speed in the long run.
+//! and beside other programs ([`crate::statistics::ratio_beside_load`]). A load in bursts makes
+//! some rounds odd, and these are part of the speed in the long run.
 //!
 //! A comparison may look at its gains and end before its time ([`ComparedRounds::is_settled`]). It
 //! looks after 5 rounds, and after twice as many each. Only widths and the verdict decide. The end

@@ -43,8 +43,8 @@ pub struct Plan {
     version: u32,
     /// The command or the name of the program.
     pub program: String,
-    /// The numbers in names count threads that have ended, too. Then `pigz#2` is the third thread of
-    /// that name which a run creates. So it is if the search started the program for each
+    /// The numbers in names count threads that have ended, too. Then `pigz#2` is the third thread
+    /// of that name which a run creates. So it is if the search started the program for each
     /// measurement. Else they count the threads that live.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_ended_threads: bool,
