@@ -6,7 +6,7 @@
 //! `--budget` is 100 rounds. On the quiet machine windows differ by normal noise. On the others,
 //! other programs also slow 3 % or 30 % of the windows, by up to twenty times.
 
-use pinwise_placement::{ComparedRounds, Way};
+use pinwise_placement::{ComparedRounds, GainRule, Way};
 use pinwise_topology::Random;
 
 const COMPARISONS: u32 = 6000;
@@ -19,7 +19,8 @@ fn main() {
     println!("|---|--:|--:|--:|--:|--:|--:|");
     for (machine, slowed) in [("quiet", 0.0), ("rare bursts", 0.03), ("busy", 0.3)] {
         for (noise, gain) in [0.01, 0.05].into_iter().flat_map(|of| [(of, 0.0), (of, 0.05)]) {
-            let [means, ranks] = [false, true].map(|ranks| missed(noise, gain, slowed, ranks));
+            let [means, ranks] =
+                [GainRule::Means, GainRule::Ranks].map(|rule| missed(noise, gain, slowed, rule));
             println!(
                 "| {machine} | {:.0} % | {:.0} % | {:.1} % | {:.1} % | {:.1} % | {:.1} % |",
                 noise * 100.0,
@@ -34,12 +35,12 @@ fn main() {
 }
 
 /// The share of comparisons whose last interval misses the gain, and the mean half of its width.
-fn missed(noise: f64, gain: f64, slowed: f64, ranks: bool) -> (f64, f64) {
+fn missed(noise: f64, gain: f64, slowed: f64, rule: GainRule) -> (f64, f64) {
     let mut random = Random::new(1);
     let (mut missed, mut widths) = (0, 0.0);
     for _ in 0..COMPARISONS {
         let new = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
-        let mut rounds = new.with_looks(ComparedRounds::LOOKS).by_ranks(ranks);
+        let mut rounds = new.with_looks(ComparedRounds::LOOKS).by(rule);
         loop {
             let mut window = |speed: f64| {
                 let slow = if random.unit() < slowed { 1.0 - 0.95 * random.unit() } else { 1.0 };

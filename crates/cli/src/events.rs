@@ -153,7 +153,10 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
                 }
                 Remedy::AskAgain | Remedy::RaiseBudget => {
                     let flag = Files::of_store(caller.store.as_deref()).flag();
-                    format!("look with: pinwise campaign show {}{flag}", kept.campaign.0)
+                    format!(
+                        "see what is stored with: pinwise campaign show {}{flag}",
+                        kept.campaign.0
+                    )
                 }
                 Remedy::Resume => format!("once the cause is gone: {}", resume(kept)),
             };

@@ -10,8 +10,8 @@ pub use error::{ApplyError, MissingThreads, Unplaced};
 pub use planned_start::{PlannedRun, PlannedStart};
 
 use pinwise_linux::{
-    EndedThreads, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope, TargetError, UndoNotes,
-    affinity, fingerprint, process, this_machine,
+    EndedThreads, NotedThread, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope, TargetError,
+    UndoNotes, affinity, fingerprint, process, this_machine,
 };
 use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_placement::{Plan, PlanDifference};
@@ -145,12 +145,12 @@ impl HeldProgram {
     }
 }
 
-/// The affinities that [`HeldProgram::undo`] would restore, and the CPUs on which each thread may
-/// run now. Does nothing.
+/// The threads that [`HeldProgram::undo`] would release, but for those that inherited a pin since.
+/// Changes nothing.
 ///
 /// # Errors
 /// There is no such process, nothing is noted, or the notes or the threads cannot be read.
-pub fn preview_undo(pid: Pid, notes: &Path) -> Result<Vec<(Released, CpuSet)>, ApplyError> {
+pub fn preview_undo(pid: Pid, notes: &Path) -> Result<Vec<NotedThread>, ApplyError> {
     check_running(pid)?;
     noted(pid, UndoNotes::preview(notes, pid))
 }

@@ -13,7 +13,9 @@ use pinwise_measure::{
     Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
     value_or_text,
 };
-use pinwise_placement::{Budget, ComparedRounds, Gain, LastComparisonNote, Unmeasured, Way};
+use pinwise_placement::{
+    Budget, ComparedRounds, Gain, GainRule, LastComparisonNote, Unmeasured, Way,
+};
 use pinwise_present::notable_share;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,10 @@ pub struct LastComparisonQuestion {
     /// programs. An earlier version always did that.
     #[serde(default)]
     pub ranked_on: Option<u32>,
+    /// If means are compared, rounds that are alike in time count as fewer. An earlier version
+    /// counted all.
+    #[serde(default)]
+    pub alike_count_less: bool,
     /// Numbers that could not be placed before.
     #[serde(default)]
     pub unplaced: Vec<UnplacedNumber>,
@@ -215,9 +221,13 @@ impl LastComparisonQuestion {
         cut_short: Option<Unmeasured>,
     ) -> LastComparison {
         let ways = self.ways();
-        let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE)
-            .with_looks(self.looks)
-            .by_ranks(self.ranked_on.is_some());
+        let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE).with_looks(self.looks).by(
+            match self.ranked_on {
+                Some(_) => GainRule::Ranks,
+                None if self.alike_count_less => GainRule::MeansBesideLoad,
+                None => GainRule::Means,
+            },
+        );
         let (mut unit, mut loads) = (None, Vec::new());
         let mut lost: Vec<Vec<Option<f64>>> = Vec::new();
         let mut missing: Vec<(u64, String)> = Vec::new();
@@ -508,6 +518,7 @@ mod tests {
             precision: None,
             looks: 1,
             ranked_on: Some(10),
+            alike_count_less: false,
             unplaced: Vec::new(),
         }
     }

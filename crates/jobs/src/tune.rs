@@ -592,6 +592,7 @@ mod tests {
             precision: None,
             looks: 1,
             ranked_on: None,
+            alike_count_less: false,
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();

@@ -42,10 +42,10 @@ mod ledger;
 use launched::Launched;
 pub(crate) use launched::marked;
 use ledger::Ledger;
-pub(crate) use ledger::boot_folder;
 #[cfg(test)]
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
+pub(crate) use ledger::{boot_folder, boot_path};
 
 use crate::guardian_limits::{NAME, RESTORING, SETTING_LIMIT};
 use crate::process;

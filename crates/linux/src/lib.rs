@@ -53,4 +53,4 @@ pub use target_error::{TargetError, why_not_started};
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};
 pub use thread_scan::ScannedThread;
-pub use undo_notes::{Released, UndoNotes};
+pub use undo_notes::{NotedThread, Released, UndoNotes};

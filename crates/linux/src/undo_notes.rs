@@ -17,7 +17,7 @@
 //! one CPU.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{GuardianEntry, boot_folder, release_heirs};
+use crate::guardian::{GuardianEntry, boot_folder, boot_path, release_heirs};
 use crate::process;
 use crate::roster::Member;
 use crate::thread::{Pid, Stat, ThreadId, Tid};
@@ -46,6 +46,19 @@ pub struct Released {
     pub result: Result<(), AffinityError>,
 }
 
+/// A thread whose affinity is noted.
+#[derive(Debug)]
+pub struct NotedThread {
+    /// Its name as the kernel has it.
+    pub comm: String,
+    /// The thread.
+    pub tid: Tid,
+    /// The affinity that it would get back, offline CPUs included.
+    pub before: CpuSet,
+    /// The CPUs on which it may run now.
+    pub now: CpuSet,
+}
+
 impl UndoNotes {
     /// Opens the notes below `folder`, which is created if absent. Removes notes that can never be
     /// used again. They are those of earlier boots of this host and of processes that have ended.
@@ -64,20 +77,19 @@ impl UndoNotes {
         Ok(notes)
     }
 
-    /// The threads of `pid` and of its descendants that [`UndoNotes::release`] would release, from
-    /// the notes below `folder`, and the CPUs on which each may run now. Changes nothing.
+    /// The threads of `pid` and of its descendants that are noted below `folder`. Changes nothing.
+    /// [`UndoNotes::release`] also releases threads that inherited a pin since.
     ///
     /// # Errors
     /// `/proc` cannot be read.
-    pub fn preview(folder: &Path, pid: Pid) -> io::Result<Vec<(Released, CpuSet)>> {
-        let notes = Self { folder: boot_folder(folder)? };
+    pub fn preview(folder: &Path, pid: Pid) -> io::Result<Vec<NotedThread>> {
+        let notes = Self { folder: boot_path(folder)? };
         let mut moves = Vec::new();
         for pid in family(pid)? {
             for entry in notes.entries(pid) {
-                let GuardianEntry::Thread { id, mask: cpus } = entry else { continue };
+                let GuardianEntry::Thread { id, mask: before } = entry else { continue };
                 if let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid)) {
-                    let Stat { comm, .. } = stat;
-                    moves.push((Released { comm, tid: id.tid, cpus, result: Ok(()) }, now));
+                    moves.push(NotedThread { comm: stat.comm, tid: id.tid, before, now });
                 }
             }
         }
@@ -266,8 +278,8 @@ mod tests {
         notes.note(member, &[(other, CpuSet::new())]).unwrap();
 
         let preview = UndoNotes::preview(folder.path(), pid).unwrap();
-        let [(back, now)] = &preview[..] else { panic!("{preview:?}") };
-        assert_eq!((back.tid, &back.cpus, now), (id.tid, &before, &pinned));
+        let [noted] = &preview[..] else { panic!("{preview:?}") };
+        assert_eq!((noted.tid, &noted.before, &noted.now), (id.tid, &before, &pinned));
         assert_eq!(affinity::get(id.tid).unwrap(), pinned, "nothing is changed");
         let notes = UndoNotes::open(folder.path()).unwrap();
         let released = notes.release(pid).unwrap();

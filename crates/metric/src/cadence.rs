@@ -35,10 +35,10 @@ const LINES_OF_A_REPORT: usize = 16;
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// The lines of a block may have been printed one after the other for this much of its gap. So the
-/// program need not have held them back. On a busy machine the reader waits for a CPU about as long
-/// as the program does, and the gap has both waits.
-const LATE: f64 = 0.1;
+/// A program held a block back only if the block came within this share of its gap. Its time is
+/// that of its lines and of the reader's wait. On a busy machine both wait, and the gap has both
+/// waits. So a full buffer that a slow reader gets is not told either.
+const PRINTED_MEANWHILE: f64 = 0.1;
 
 /// The cadence of lines that arrived at `times` (seconds, ascending). Each may have come up to
 /// `late` seconds earlier, while its reader was kept from running. Gaps of more than a tenth of the
@@ -64,7 +64,7 @@ pub(crate) fn cadence(times: &[f64], late: &[f64]) -> Option<Cadence> {
         .filter(|&(_, &lines)| lines > LINES_OF_A_REPORT)
         .map(|(&start, &lines)| {
             let printing = late[start] + times[start + lines - 1] - times[start];
-            printing < LATE * (times[start] - times[start - 1])
+            printing < PRINTED_MEANWHILE * (times[start] - times[start - 1])
         })
         .collect();
     let held = held.iter().filter(|held| **held).count() * 2 > held.len();

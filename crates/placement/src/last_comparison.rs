@@ -80,7 +80,18 @@ pub struct ComparedRounds {
     rounds: Vec<Vec<Option<f64>>>,
     confidence: f64,
     looks: usize,
-    by_ranks: bool,
+    rule: GainRule,
+}
+
+/// How gains are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GainRule {
+    /// By ranks, from as many rounds on as these need. Before that, as `Means`.
+    Ranks,
+    /// By means of independent rounds.
+    Means,
+    /// By means. Rounds that are alike in time count as fewer, as beside other programs.
+    MeansBesideLoad,
 }
 
 impl ComparedRounds {
@@ -91,7 +102,7 @@ impl ComparedRounds {
 
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
-        Self { ways, rounds: Vec::new(), confidence, looks: 1, by_ranks: false }
+        Self { ways, rounds: Vec::new(), confidence, looks: 1, rule: GainRule::Means }
     }
 
     /// The same, if this number of looks at the gains may end the comparison. The last one is the
@@ -102,11 +113,10 @@ impl ComparedRounds {
         self
     }
 
-    /// The same, with gains by ranks from as many rounds on as these need (`signed_rank`).
-    /// Before that, gains are ratios of means.
+    /// The same, with gains by this rule.
     #[must_use]
-    pub fn by_ranks(mut self, by_ranks: bool) -> Self {
-        self.by_ranks = by_ranks;
+    pub fn by(mut self, rule: GainRule) -> Self {
+        self.rule = rule;
         self
     }
 
@@ -152,9 +162,11 @@ impl ComparedRounds {
             .filter_map(|(one, other)| Some((one?, other?)))
             .collect();
         let together = 1.0 - (1.0 - self.confidence) / (self.comparisons() * self.looks as f64);
-        let ratio = match self.by_ranks {
-            true => signed_rank::ratio(&pairs, together).or_else(|| ratio(&pairs, 0.0, together)),
-            false => ratio_beside_load(&pairs, together),
+        let means = || ratio(&pairs, 0.0, together);
+        let ratio = match self.rule {
+            GainRule::Ranks => signed_rank::ratio(&pairs, together).or_else(means),
+            GainRule::Means => means(),
+            GainRule::MeansBesideLoad => ratio_beside_load(&pairs, together),
         }?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
@@ -361,7 +373,7 @@ mod tests {
             let default = if round == 7 { 0.01 } else { 1.0 };
             rounds.take(vec![Some(default), Some(1.05 + 0.001 * f64::from(round % 4))]);
         }
-        let ranked = rounds.clone().by_ranks(true);
+        let ranked = rounds.clone().by(GainRule::Ranks);
         assert_eq!(rounds.choice(false, 0.01), LastComparisonVerdict::Undecided);
         assert_eq!(ranked.choice(false, 0.01), LastComparisonVerdict::Number);
         let gain = ranked.gain(Way::Number, Way::Default).unwrap();
@@ -376,7 +388,7 @@ mod tests {
         let (mut missed, comparisons) = (0, 1000);
         for _ in 0..comparisons {
             let new = || ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
-            let mut rounds = new().with_looks(ComparedRounds::LOOKS).by_ranks(true);
+            let mut rounds = new().with_looks(ComparedRounds::LOOKS).by(GainRule::Ranks);
             let wrong = (1..=40).any(|round| {
                 let mut window = |speed: f64| {
                     let slow = if random.unit() < 0.3 { 1.0 - 0.95 * random.unit() } else { 1.0 };

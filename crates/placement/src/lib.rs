@@ -32,7 +32,7 @@ pub use compare::{
     OpenComparison, WayResult, WayStanding,
 };
 pub use export::{Export, ExportError, ExportNote, FORMATS, Format, LeftOutBy};
-pub use last_comparison::{ComparedRounds, Gain, LastComparisonVerdict, Way};
+pub use last_comparison::{ComparedRounds, Gain, GainRule, LastComparisonVerdict, Way};
 pub use last_comparison_note::{LastComparisonNote, Unmeasured};
 pub use outcome::{Drift, Outcome, OutcomeNote, PlacedAssignment, PlacementVerdict, SearchCost};
 pub use pinwise_prediction::ProfilingEnd;

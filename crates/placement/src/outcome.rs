@@ -310,8 +310,13 @@ impl SearchCost {
     fn of(records: &[Record]) -> Self {
         let ends = records.iter().map(|record| record.elapsed);
         let begins = std::iter::once(Duration::ZERO).chain(ends.clone());
-        let mut took: Vec<Duration> =
-            ends.zip(begins).map(|(end, begin)| end.saturating_sub(begin)).collect();
+        // A failure may take no time at all.
+        let mut took: Vec<Duration> = ends
+            .zip(begins)
+            .zip(records)
+            .filter(|(_, record)| record.outcome.is_ok())
+            .map(|((end, begin), _)| end.saturating_sub(begin))
+            .collect();
         took.sort_unstable();
         let median = took.get(took.len() / 2).copied().unwrap_or_default();
         let is_stall = |took: &&Duration| !median.is_zero() && **took > STALL * median;
@@ -383,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_measurement_in_which_the_machine_stood_still_is_told_from_slow_ones() {
-        let cost = |ends: &[u64]| {
+        let cost_if = |measured: bool, ends: &[u64]| {
             let record = |&end: &u64| Record {
                 number: 0,
                 trial: Trial {
@@ -391,13 +396,18 @@ mod tests {
                     purpose: Purpose::Baseline,
                     effort: Effort::default(),
                 },
-                outcome: Err(MeasureError::interrupted()),
+                outcome: match measured {
+                    true => Ok(Measurement::new(1.0, Duration::ZERO)),
+                    false => Err(MeasureError::interrupted()),
+                },
                 elapsed: Duration::from_secs(end),
             };
             let cost = SearchCost::of(&ends.iter().map(record).collect::<Vec<_>>());
             (cost.time.as_secs(), cost.stalled.as_secs())
         };
+        let cost = |ends: &[u64]| cost_if(true, ends);
         assert_eq!(cost(&[1, 2, 92, 93, 94]), (94, 89));
+        assert_eq!(cost_if(false, &[1, 2, 92, 93, 94]), (94, 0), "failures take any time");
         assert_eq!(cost(&[1, 2, 12, 13, 14]), (14, 0), "ten times the median");
         assert_eq!((cost(&[0, 0, 5]), cost(&[])), ((5, 0), (0, 0)));
     }

@@ -118,7 +118,6 @@ pub enum StopReason {
     /// The campaign is still running.
     Running,
     /// The campaign was stopped.
-    #[serde(alias = "interrupted")]
     Stopped {
         /// The campaign, which can be resumed.
         campaign: CampaignId,

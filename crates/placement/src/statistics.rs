@@ -164,10 +164,10 @@ fn ratio_by(
     Some(Ratio { value, low: (value - half).max(0.0_f64.min(value)), high: value + half })
 }
 
-/// How many independent values say as much about the mean as these deviations from it, which are in
-/// the order of time. Another program that is busy for many rounds makes them alike.
+/// How many independent values say as much about the mean as these deviations from it. They are in
+/// the order of time. Another program that is busy for many rounds makes neighbours alike.
 ///
-/// The variance of a mean is that of one value times τ / n, with τ = 1 + 2 Σ ρ(k) over all lags k.
+/// The variance of a mean is that of one value times τ / n, with τ = 1 + 2 Σ ρ(k) over all lags.
 /// Sums of two neighbouring autocorrelations ρ should be positive and fall. So τ is summed up to
 /// the first pair that is not positive (C. J. Geyer, "Practical Markov chain Monte Carlo",
 /// Statistical Science 7, 1992, section 3.3). Chance makes τ too large. So independent values count
@@ -229,7 +229,7 @@ mod tests {
         assert!(super::ratio(&pairs, 0.01, 0.95).unwrap().half_width() > 0.05);
     }
 
-    /// Another program is busy half of the time, in stretches of 10 rounds on average. It slows the
+    /// Another program is busy half of the time, in stretches of 20 rounds on average. It slows the
     /// one way more than the other.
     #[test]
     fn rounds_of_one_burst_count_as_few() {

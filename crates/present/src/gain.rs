@@ -50,7 +50,7 @@ pub(crate) fn raise_budget(budget: Budget, times: f64, least: f64, busy: bool) -
     let to = match budget {
         Budget::Time(time) => budget_text(time.as_secs_f64() * raised),
         Budget::Measurements(count) => {
-            format!("{:.0} measurements", (count as f64 * raised).ceil())
+            format!("{:.0} (measurements)", (count as f64 * raised).ceil())
         }
     };
     let or_more = if times > raised { " or more" } else { "" };
@@ -99,9 +99,9 @@ mod tests {
         assert_eq!(noisy, far);
         // More than the cap on guesses.
         let raised = |times, least| raise_budget(Budget::Measurements(1), times, least, false);
-        assert_eq!(raised(2.0, 30.0), "raise --budget to 30 measurements");
-        assert_eq!(raised(40.0, 30.0), "raise --budget to 30 measurements or more");
-        assert_eq!(raised(40.0, 2.0), "raise --budget to 16 measurements or more");
+        assert_eq!(raised(2.0, 30.0), "raise --budget to 30 (measurements)");
+        assert_eq!(raised(40.0, 30.0), "raise --budget to 30 (measurements) or more");
+        assert_eq!(raised(40.0, 2.0), "raise --budget to 16 (measurements) or more");
         assert_eq!([0.1, 41.0, 56.0, 61.0].map(budget_text), ["5s", "45s", "1m", "2m"]);
         assert_eq!(budget_with_margin(27.0), "45s", "the next start estimated 34 s");
     }

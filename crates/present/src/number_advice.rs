@@ -94,7 +94,7 @@ mod tests {
         NumberAdvice {
             threads: 26,
             between: (23, 29),
-            fewest: 26,
+            open: Vec::new(),
             value: Interval { value: 8.7, low: 8.5, high: 8.9 },
             gain: Interval { value: 11.4, low: 11.1, high: 11.7 },
             reference: Some(1),

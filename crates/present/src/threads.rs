@@ -86,8 +86,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::HardlyComputes { seconds } => {
             let run = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
             format!(
-                "each run ended within {} and hardly computed: check its arguments, or give it \
-                 more work",
+                "each run ended within {} and hardly computed: check what it did, and where",
                 figures::duration(run)
             )
         }
@@ -433,18 +432,20 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
 }
 
 /// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
-/// may be enough: `fewest`, the least that was probed and is not known to be slower.
-pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
+/// may be enough: `open`, the probed numbers that may do as well, ascending.
+pub fn fewer_threads(n: u32, open: &[u32], contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
-    (fewest <= contexts && contexts < n)
-        .then(|| format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}"))
+    let fewest = open.first().filter(|fewest| **fewest <= contexts && contexts < n);
+    fewest.map(|fewest| {
+        format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}")
+    })
 }
 
 /// What performances in a unit are: the head of their column.
 pub fn performance_name(unit: &Unit) -> &'static str {
     match (unit.reciprocal, unit.name.as_str()) {
         (false, _) => "progress",
-        (true, "s") => "time",
+        (true, "s" | "ms" | "us" | "ns" | "min") => "time",
         (true, _) => "cost",
     }
 }
@@ -572,7 +573,7 @@ mod tests {
         NumberAdvice {
             threads: 2,
             between: (2, 2),
-            fewest: 2,
+            open: Vec::new(),
             value: one,
             gain: one,
             reference: Some(1),
@@ -621,12 +622,12 @@ mod tests {
     fn more_threads_than_contexts_that_may_not_be_needed_are_told() {
         let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
             apart from n = 72";
-        assert_eq!(fewer_threads(72, 8, 24).as_deref(), Some(told));
+        assert_eq!(fewer_threads(72, &[8, 48], 24).as_deref(), Some(told));
         assert_eq!(
-            fewer_threads(48, 25, 24),
+            fewer_threads(48, &[25], 24),
             None,
             "what the contexts can run at once is not enough"
         );
-        assert_eq!(fewer_threads(24, 8, 24), None, "no more than the contexts");
+        assert_eq!(fewer_threads(24, &[8], 24), None, "no more than the contexts");
     }
 }

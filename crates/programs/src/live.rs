@@ -446,10 +446,10 @@ impl LiveTestbed {
     fn below_floor(&self, measured: &Measurement, now: &Measurement, floor: f64) -> MeasureError {
         let show = |one: &Measurement| Scale::new(self.meter.unit(), one.performance);
         let message = format!(
-            "the program fell below the floor, {} of its speed unpinned ({} right after): {}",
+            "the program fell to {}, below the floor of {} of its speed unpinned: {} right after",
+            show(measured).show(measured.performance),
             figures::percent(floor),
-            show(now).show(now.performance),
-            show(measured).show(measured.performance)
+            show(now).show(now.performance)
         );
         MeasureError::below_floor(message)
     }

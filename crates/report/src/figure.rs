@@ -24,8 +24,8 @@ impl Table {
 /// The words with a capital letter first. A single letter is a symbol.
 fn column_head(words: &str) -> String {
     let mut letters = words.chars();
-    match letters.next() {
-        Some(first) if words.len() > 1 => first.to_uppercase().chain(letters).collect(),
+    match (letters.next(), letters.as_str()) {
+        (Some(first), rest) if !rest.is_empty() => first.to_uppercase().chain(letters).collect(),
         _ => words.to_owned(),
     }
 }

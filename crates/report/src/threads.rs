@@ -1,5 +1,5 @@
-//! A search for a number of threads as a page: its answer, the fresh windows that decide it, its
-//! probes, and how the threads spent them.
+//! A search for a number of threads as a page: its answer, the fresh windows that decide it, and
+//! its probes.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
@@ -57,7 +57,7 @@ impl<'a> ThreadsSearch<'a> {
         let found = outcome.found.as_ref().ok();
         let advice = found.and_then(|found| ThreadsOutcome::advice(found, numbers));
         let contexts = outcome.question.contexts;
-        let open = advice.and_then(|found| fewer_threads(found.threads, found.fewest, contexts));
+        let open = advice.and_then(|found| fewer_threads(found.threads, &found.open, contexts));
         let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);
         Self {
             verdict,

@@ -14,8 +14,8 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, Outcome};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, Unfinished, campaign_state, no_tune_verdict, policy_name,
-    tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, Unfinished, campaign_state, no_tune_verdict, performance_name,
+    policy_name, tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -213,7 +213,7 @@ fn tried(search: &TuneSearch<'_>) -> Figure {
         return Figure::absent(TITLE, "No policy was tried: there was no time, or nothing to try.");
     };
     let scale = Scale::new(unit, first.performance);
-    let mut table = Table::new(["n", "Policy", "Threads placed", "Performance"]);
+    let mut table = Table::new(["n", "Policy", "Threads placed", performance_name(unit)]);
     for row in rows {
         table.row([
             row.n.to_string(),

@@ -38,8 +38,9 @@ pub struct NumberAdvice {
     /// of 90 %. It leaves out a number only if that number was probed, or lies between two that
     /// were.
     pub between: (u32, u32),
-    /// The least probed number that may do as well as the choice; else the choice.
-    pub fewest: u32,
+    /// Probed numbers of fewer threads that may do as well, ascending: with a probability of 5 % or
+    /// more they are within the tolerance of the best.
+    pub open: Vec<u32>,
     /// The value of the choice, in the unit of progress.
     pub value: Interval<f64>,
     /// How many times faster than with `reference` threads (of the objective: how many times
@@ -90,7 +91,12 @@ impl NumberAdvice {
         let between = interval(draws.iter().map(enough_of).collect());
         let low = (between.low as usize).min(choice);
         let high = (between.high as usize).max(choice);
-        let fewest = probed.iter().find(|&&place| place >= low).map_or(choice, |&least| least);
+        let may_do = |place: usize| {
+            let draws_that_do =
+                draws.iter().filter(|draw| draw[place] >= greatest(draw) + enough).count();
+            draws_that_do * 20 >= draws.len()
+        };
+        let fewer = probed.iter().copied().filter(|&place| place < choice);
         // Numbers below the least and above the greatest that was probed are not left out.
         let last = candidates.len() - 1;
         let below = probed.iter().rfind(|&&place| place < low).filter(|_| probed.contains(&0));
@@ -105,7 +111,7 @@ impl NumberAdvice {
         Self {
             threads,
             between: (candidates[low], candidates[high]),
-            fewest: candidates[fewest.min(choice)],
+            open: fewer.filter(|&place| may_do(place)).map(|place| candidates[place]).collect(),
             value: interval(draws.iter().map(|draw| draw[choice].exp()).collect()),
             gain: interval(
                 draws.iter().map(|draw| (draw[choice] - draw[reference]).exp()).collect(),
@@ -152,17 +158,17 @@ impl NumberAdvice {
             false => self.between,
         };
         // What is slower does not do as well, and what is below it is left open no more.
-        let slower = |other: u32| of(threads, other).is_some_and(|ratio| ratio.low > 1.0);
-        let fewer = |other: &u32| (self.fewest..threads).contains(other);
-        let excluded = pair.into_iter().filter(fewer).any(slower);
-        let fewest = if excluded { threads } else { self.fewest };
+        let slower =
+            |other: &u32| *other < threads && of(threads, *other).is_some_and(|it| it.low > 1.0);
+        let excluded = pair.into_iter().filter(slower).max();
+        let open = self.open.into_iter().filter(|n| excluded.is_none_or(|slower| *n > slower));
         let more = self.more.and_then(|(n, probed)| match of(n, threads) {
             Some(Interval { value, low, high }) => {
                 Some((n, Interval { value: 1.0 - value, low: 1.0 - high, high: 1.0 - low }))
             }
             None => Some((n, probed)).filter(|_| !pair.contains(&n)),
         });
-        Self { gain: gain.unwrap_or(self.gain), more, between, fewest, ..self }
+        Self { gain: gain.unwrap_or(self.gain), more, between, open: open.collect(), ..self }
     }
 }
 
@@ -192,13 +198,13 @@ mod tests {
     #[test]
     fn only_a_probed_number_that_is_not_slower_may_do_as_well() {
         let draws = vec![[0.0, 0.5, 1.0, 1.0].map(|speed: f64| speed.max(0.1).ln()).to_vec()];
-        let fewest = |choice, probed: &[usize]| {
+        let open = |choice, probed: &[usize]| {
             let advice = NumberAdvice::drawn(&[1, 2, 4, 8], &draws, choice, probed, 0.01);
-            (advice.between.0, advice.fewest)
+            (advice.between.0, advice.open)
         };
-        assert_eq!(fewest(3, &[0, 1, 2, 3]), (4, 4));
-        assert_eq!(fewest(3, &[1, 2, 3]), (1, 4), "1 was not probed, and 2 is slower");
-        assert_eq!(fewest(3, &[1, 3]), (1, 8), "4 was not probed");
+        assert_eq!(open(3, &[0, 1, 2, 3]), (4, vec![4]));
+        assert_eq!(open(3, &[1, 2, 3]), (1, vec![4]), "1 was not probed, and 2 is slower");
+        assert_eq!(open(3, &[1, 3]), (1, vec![]), "4 was not probed");
     }
 
     /// Probes say that 2 threads cost 62 %, as the program changed phase between them.
@@ -208,7 +214,7 @@ mod tests {
         let probed = NumberAdvice {
             threads: 1,
             between: (1, 1),
-            fewest: 1,
+            open: Vec::new(),
             value: interval(9.0, 8.0, 10.0),
             gain: interval(1.0, 1.0, 1.0),
             reference: Some(1),
@@ -235,10 +241,12 @@ mod tests {
         let beyond = probed.clone().as_compared([1, 8], interval(0.9, 0.8, 1.0), 8);
         assert_eq!(beyond.between, (1, 1), "8 was not probed");
         // Below a number that is slower nothing is left open.
-        let open = NumberAdvice { threads: 4, between: (1, 4), ..probed.clone() };
-        let fewest = |pair, low| open.clone().as_compared(pair, interval(1.2, low, 1.4), 4).fewest;
-        assert_eq!((fewest([4, 2], 1.1), fewest([4, 2], 0.9)), (4, 1));
-        assert_eq!((fewest([8, 4], 1.1), fewest([3, 2], 1.1)), (1, 1), "not the choice over fewer");
+        let four =
+            NumberAdvice { threads: 4, between: (1, 4), open: vec![1, 2, 3], ..probed.clone() };
+        let open = |pair, low| four.clone().as_compared(pair, interval(1.2, low, 1.4), 4).open;
+        assert_eq!((open([4, 2], 1.1), open([4, 2], 0.9)), (vec![3], vec![1, 2, 3]));
+        let kept = [open([8, 4], 1.1), open([3, 2], 1.1)];
+        assert_eq!(kept, [[1, 2, 3], [1, 2, 3]], "not the choice over fewer");
         // What is no longer known of a compared number is left out.
         let alike = NumberAdvice { threads: 3, ..probed }.as_compared([2, 4], shown.gain, 2);
         assert_eq!((alike.more, alike.between), (None, (1, 2)));

@@ -7,7 +7,7 @@ use crate::store;
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_jobs::{ApplyOptions, HeldProgram, Interrupt, PlanEvent, Preview, preview_undo};
-use pinwise_linux::{AffinityError, Pid, Pinned, Released, Tid};
+use pinwise_linux::{AffinityError, NotedThread, Pid, Pinned, Released, Tid};
 use pinwise_present::one_line;
 use pinwise_topology::CpuSet;
 use serde::Serialize;
@@ -71,13 +71,14 @@ struct ApplyJson<'a> {
 }
 
 /// The JSON document of --undo.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Undone<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<Vec<ThreadJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     would_release: Option<Vec<ThreadJson<'a>>>,
-    refused: Vec<ThreadJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Vec<ThreadJson<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -162,18 +163,16 @@ impl Apply {
     fn preview_undo(&self) -> anyhow::Result<()> {
         let moves = preview_undo(self.pid, &store::undo_notes()?).map_err(plan::failed)?;
         if self.json {
-            let would_release = moves.iter().map(|(thread, now)| {
-                let Released { comm, tid, cpus, result } = thread;
-                ThreadJson { now: Some(now.to_string()), ..named(comm, *tid, cpus, result) }
+            let would_release = moves.iter().map(|NotedThread { comm, tid, before, now }| {
+                ThreadJson { now: Some(now.to_string()), ..named(comm, *tid, before, &Ok(())) }
             });
             let would_release = Some(would_release.collect());
-            let undone = Undone { released: None, would_release, refused: Vec::new() };
-            return output::print_json(&undone);
+            return output::print_json(&Undone { would_release, ..Undone::default() });
         }
-        moves.iter().try_for_each(|(Released { comm, tid, cpus, .. }, now)| {
+        moves.iter().try_for_each(|NotedThread { comm, tid, before, now }| {
             let comm = one_line(comm);
             output::print(&format!(
-                "{comm:<16} thread {tid} would get CPU {cpus} back, may run on {now} now\n"
+                "{comm:<16} thread {tid} would get CPU {before} back, may run on {now} now\n"
             ))
         })
     }
@@ -189,7 +188,7 @@ impl Apply {
                     .map(|Released { comm, tid, cpus, result }| named(comm, *tid, cpus, result))
                     .collect()
             };
-            let (released, refused) = (Some(of(false)), of(true));
+            let (released, refused) = (Some(of(false)), Some(of(true)));
             output::print_json(&Undone { released, would_release: None, refused })?;
         } else {
             released.iter().try_for_each(|Released { comm, tid, cpus, result }| {

@@ -290,6 +290,7 @@ fn contenders(
         precision: outcome.others.is_none().then_some(question.request.within / 2.0),
         looks: ComparedRounds::LOOKS,
         ranked_on: outcome.ranked_on(question.contexts),
+        alike_count_less: true,
         unplaced: Vec::new(),
     }))
 }

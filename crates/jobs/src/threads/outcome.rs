@@ -420,10 +420,10 @@ fn about(
     let method = question.request.method;
     let published = method == ThreadsMethod::Reinforcer;
     let asked = question.request.max.is_some();
-    let fewest = found.advice.as_ref().map_or(found.parameter, |advice| advice.fewest);
+    let open = found.advice.as_ref().map_or(&[][..], |advice| &advice.open);
     if candidates.len() > 1
         && !published
-        && more_may_help(found.parameter, fewest, question.contexts, busy)
+        && more_may_help(found.parameter, open, question.contexts, busy)
         && candidates.last() == Some(&found.parameter)
         // Of all contexts there are no more to grant. A quota may be raised.
         && !(question.request.grants() && found.parameter == question.contexts)
@@ -449,8 +449,8 @@ fn about(
 
 /// Whether a larger number than `n` is worth a try. It is not if `fewest` threads may do as well,
 /// or if others disturbed the probes.
-fn more_may_help(n: u32, fewest: u32, contexts: u32, busy: bool) -> bool {
-    !busy && fewer_threads(n, fewest, contexts).is_none()
+fn more_may_help(n: u32, open: &[u32], contexts: u32, busy: bool) -> bool {
+    !busy && fewer_threads(n, open, contexts).is_none()
 }
 
 /// A note if the program makes no more threads from some number on. A survey must have probed its
@@ -525,8 +525,8 @@ mod tests {
 
     #[test]
     fn more_threads_are_no_advice_beside_others_or_where_fewer_may_do() {
-        assert!(more_may_help(4, 3, 2, false) && more_may_help(2, 1, 2, false));
-        assert!(!more_may_help(4, 2, 2, false) && !more_may_help(4, 3, 2, true));
+        assert!(more_may_help(4, &[3], 2, false) && more_may_help(2, &[1], 2, false));
+        assert!(!more_may_help(4, &[2], 2, false) && !more_may_help(4, &[3], 2, true));
     }
 
     #[test]

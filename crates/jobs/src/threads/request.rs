@@ -208,7 +208,7 @@ impl Counting {
                 .map_or(1, |reference| self.threads(convert(reference))),
             threads: convert(advice.threads),
             between: (convert(advice.between.0), convert(advice.between.1)),
-            fewest: convert(advice.fewest),
+            open: advice.open.into_iter().map(convert).collect(),
             reference: advice.reference.map(convert),
             more: advice.more.map(|(threads, cost)| (convert(threads), cost)),
             ..advice

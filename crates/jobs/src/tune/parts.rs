@@ -212,6 +212,7 @@ fn contenders(
             precision: None,
             looks: 1,
             ranked_on: number.outcome.ranked_on(program.contexts()),
+            alike_count_less: true,
             unplaced,
         };
         Ok(NewCampaign {

@@ -151,10 +151,7 @@ fn own_folder(folder: &Path, own: u32) -> io::Result<File> {
 /// The folder for this host, boot and PID namespace in `folder`. Those of earlier boots are
 /// removed: what they are about is gone.
 pub(crate) fn boot_folder(folder: &Path) -> io::Result<PathBuf> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
-    let host = host_prefix();
-    let this_boot = format!("{host}{}", boot.trim());
+    let (host, this_boot) = (host_prefix(), boot_prefix()?);
     for other in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
         let name = other.file_name();
         let name = name.to_string_lossy();
@@ -163,7 +160,19 @@ pub(crate) fn boot_folder(folder: &Path) -> io::Result<PathBuf> {
             let _ = fs::remove_dir_all(other.path());
         }
     }
-    Ok(folder.join(format!("{this_boot}.{namespace}")))
+    boot_path(folder)
+}
+
+/// The path of the folder for this host, boot and PID namespace in `folder`. Changes nothing.
+pub(crate) fn boot_path(folder: &Path) -> io::Result<PathBuf> {
+    let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
+    Ok(folder.join(format!("{}.{namespace}", boot_prefix()?)))
+}
+
+/// The prefix of the names of all folders of this host and boot.
+fn boot_prefix() -> io::Result<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(format!("{}{}", host_prefix(), boot.trim()))
 }
 
 /// The prefix of the names of all folders of this host. Hosts may share a home folder.

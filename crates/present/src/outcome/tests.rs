@@ -198,8 +198,8 @@ fn without_anything_measured_nothing_is_claimed() {
     };
     assert_text(&text_of(&campaign(unit.clone()), &nothing, Files::default(), 100), UNDECIDED);
     // A floor is the one reason. More budget would not help.
-    let error = "the program fell below the floor, 60 % of its speed unpinned (9 ops/s right \
-        after): 5 ops/s";
+    let error = "the program fell to 5 ops/s, below the floor of 60 % of its speed unpinned: 9 \
+        ops/s right after";
     let floored = Outcome {
         bound: Bound { notes: Vec::new(), ..nothing.bound.clone() },
         cost: SearchCost { classes: 1, ..nothing.cost },
@@ -259,7 +259,7 @@ fn what_may_decide_a_verdict_is_told_with_an_amount() {
         reason.split_once("To decide it, ").unwrap().1.to_owned()
     };
     let (count, time) = (Budget::Measurements(240), Budget::Time(Duration::from_secs(20)));
-    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920 measurements.");
+    assert_eq!(undecided(count, (0.05, -0.05, 0.15)), "raise --budget to 1920 (measurements).");
     assert_eq!(undecided(time, (0.05, -0.05, 0.15)), "raise --budget to 3m.");
     assert_eq!(undecided(time, (0.05, -0.01, 0.11)), "raise --budget to 1m.");
     assert_eq!(undecided(time, (0.01, -0.4, 0.5)), "raise --budget to 6m or more.");
@@ -269,13 +269,13 @@ fn what_may_decide_a_verdict_is_told_with_an_amount() {
 #[test]
 fn advice_on_a_budget_counts_preparing_and_is_not_below_what_a_verdict_takes() {
     let unit = Unit::rate("packets/s");
-    let advised = |prepared: u64, each: u64, stalled: u64| {
+    let advised_on = |gain, prepared: u64, each: u64, stalled: u64| {
         let (budget, prepared) =
             (Budget::Time(Duration::from_secs(10)), Duration::from_secs(prepared));
         let question = PlacementQuestion { within: 0.025, budget, prepared, ..question() };
         let undecided = Outcome {
             verdict: PlacementVerdict::Undecided,
-            gain: Some((0.05, 0.0, 0.1)),
+            gain: Some(gain),
             stopped_because: Vec::new(),
             ..outcome(unit.clone(), 1.72e6)
         };
@@ -286,9 +286,12 @@ fn advice_on_a_budget_counts_preparing_and_is_not_below_what_a_verdict_takes() {
             verdict(&campaign(unit.clone()), &question, &Outcome { cost, ..undecided }).reason;
         reason.rsplit_once("raise --budget to ").unwrap().1.to_owned()
     };
+    let advised = |prepared, each, stalled| advised_on((0.05, 0.0, 0.1), prepared, each, stalled);
     assert_eq!((advised(0, 1, 0), advised(10, 1, 0)), ("20s.".into(), "40s.".into()));
     assert_eq!(advised(0, 1000, 0), "2m.", "at least as much as the note up front");
-    assert_eq!(advised(0, 1, 9), "20s.", "it need not stall again");
+    let wide = |stalled| advised_on((0.05, -0.05, 0.15), 0, 1, stalled);
+    assert_eq!((wide(0), wide(5)), ("2m.".into(), "40s.".into()), "it need not stall again");
+    assert_eq!(advised(0, 1, 90), "20s.", "nor do more measurements");
 }
 
 /// The text, with the question that the campaign stores.

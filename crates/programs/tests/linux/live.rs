@@ -520,8 +520,8 @@ fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
     let error = testbed.measure(&all_on(&testbed, 0), Effort { windows: 50.0 }).unwrap_err();
     assert_eq!(error.retry, Retry::Other);
     assert!(error.below_floor, "{error}");
-    let told = "the program fell below the floor, 50 % of its speed unpinned (100 things/s right \
-        after): 30.0";
+    let told = "the program fell to 30.0 things/s, below the floor of 50 % of its speed unpinned: \
+        100 things/s right after";
     assert!(error.message.starts_with(told), "{error}");
     // Its record has the first baseline, and the window after each try.
     let FloorDetail { unpinned } = error.detail.unwrap().read().unwrap();

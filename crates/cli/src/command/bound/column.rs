@@ -215,7 +215,11 @@ fn drawn_at_random(
     let column = |name: &str| header.iter().position(|cell| cell == name);
     let (purpose, cpus, name) = (column("purpose")?, column("cpus")?, header.get(measured)?);
     let mut windows: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (_, row) in body.iter().filter(|(_, row)| row.get(purpose).is_some_and(|p| p == "sample")) {
+    let drawn = || body.iter().filter(|(_, row)| row.get(purpose).is_some_and(|p| p == "sample"));
+    if drawn().next().is_none() {
+        return Some(Err("it is an export of a campaign that drew no assignment at random".into()));
+    }
+    for (_, row) in drawn() {
         if let (Some(cpus), Some(value)) = (row.get(cpus), row.get(measured))
             && let Ok(value) = value.parse()
         {
@@ -223,7 +227,7 @@ fn drawn_at_random(
         }
     }
     if windows.is_empty() {
-        return Some(Err("it is an export of a campaign that drew no assignment at random".into()));
+        return None;
     }
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     // Several campaigns in one export need not have the same unit and assignments.
@@ -491,6 +495,8 @@ mod tests {
         let name = "value, means of assignments drawn at random";
         let value = read(&text, Some("5")).unwrap();
         assert_eq!((value.name.as_deref(), value.values), (Some(name), vec![3.0, 5.0]));
+        let words = read(&text, Some("purpose")).unwrap_err();
+        assert!(words.contains("holds no number"), "{words}");
         let none = format!("{head}0,baseline,unpinned,1,9,9\n1,climb,0 1,1,2,2\n");
         assert!(read(&none, None).unwrap_err().contains("drew no assignment at random"));
     }

@@ -28,10 +28,11 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
         facts.push(("estimate", document.unconfirmed.clone()));
     }
     facts.push(("ended", document.why()));
-    let answer = document.estimate.as_ref().map(|found| (found.threads, found.fewest));
     facts.extend(
-        answer
-            .and_then(|(n, fewest)| fewer_threads(n, fewest, document.contexts))
+        document
+            .estimate
+            .as_ref()
+            .and_then(|found| fewer_threads(found.threads, &found.open, document.contexts))
             .map(|open| ("open", open)),
     );
     if let Some(row) = chosen {
