@@ -302,7 +302,7 @@ impl PlacementVerdict {
     }
 }
 
-/// A measurement that takes more than this many times the median stood still. A choice: no
+/// A measurement whose windows take more than this many times the median stood still. A choice: no
 /// assignment of a usable program is that slow.
 const STALL: u32 = 10;
 
@@ -311,16 +311,20 @@ impl SearchCost {
         let ends = records.iter().map(|record| record.elapsed);
         let begins = std::iter::once(Duration::ZERO).chain(ends.clone());
         // A failure may take no time at all.
-        let mut took: Vec<Duration> = ends
+        let took: Vec<(Duration, f64)> = ends
             .zip(begins)
             .zip(records)
             .filter(|(_, record)| record.outcome.is_ok())
-            .map(|((end, begin), _)| end.saturating_sub(begin))
+            .map(|((end, begin), record)| (end.saturating_sub(begin), record.trial.effort.windows))
             .collect();
-        took.sort_unstable();
-        let median = took.get(took.len() / 2).copied().unwrap_or_default();
-        let is_stall = |took: &&Duration| !median.is_zero() && **took > STALL * median;
-        let stalls = took.iter().filter(is_stall);
+        let mut windows: Vec<Duration> =
+            took.iter().map(|&(took, windows)| took.div_f64(windows.max(1.0))).collect();
+        windows.sort_unstable();
+        let median = windows.get(windows.len() / 2).copied().unwrap_or_default();
+        let beyond = |&(took, windows): &(Duration, f64)| {
+            let usual = median.mul_f64(windows.max(1.0));
+            (!usual.is_zero() && took > STALL * usual).then(|| took - usual)
+        };
         let classes: BTreeSet<&Setting> = records
             .iter()
             .filter(|record| {
@@ -333,7 +337,7 @@ impl SearchCost {
             failed: records.iter().filter(|record| record.outcome.is_err()).count() as u64,
             classes: classes.len() as u64,
             time: records.last().map_or(Duration::ZERO, |record| record.elapsed),
-            stalled: stalls.map(|took| *took - median).sum(),
+            stalled: took.iter().filter_map(beyond).sum(),
         }
     }
 }
@@ -388,13 +392,17 @@ mod tests {
 
     #[test]
     fn a_measurement_in_which_the_machine_stood_still_is_told_from_slow_ones() {
-        let cost_if = |measured: bool, ends: &[u64]| {
-            let record = |&end: &u64| Record {
+        // The seconds at which each measurement ended.
+        let stalled = |measured: bool, last_windows: f64, ends: &[u64]| {
+            let record = |(index, &end): (usize, &u64)| Record {
                 number: 0,
                 trial: Trial {
                     setting: Setting::Unpinned,
                     purpose: Purpose::Baseline,
-                    effort: Effort::default(),
+                    effort: match index + 1 == ends.len() {
+                        true => Effort { windows: last_windows },
+                        false => Effort::default(),
+                    },
                 },
                 outcome: match measured {
                     true => Ok(Measurement::new(1.0, Duration::ZERO)),
@@ -402,14 +410,16 @@ mod tests {
                 },
                 elapsed: Duration::from_secs(end),
             };
-            let cost = SearchCost::of(&ends.iter().map(record).collect::<Vec<_>>());
-            (cost.time.as_secs(), cost.stalled.as_secs())
+            let cost = SearchCost::of(&ends.iter().enumerate().map(record).collect::<Vec<_>>());
+            assert_eq!(cost.time.as_secs(), ends.last().copied().unwrap_or(0));
+            cost.stalled.as_secs()
         };
-        let cost = |ends: &[u64]| cost_if(true, ends);
-        assert_eq!(cost(&[1, 2, 92, 93, 94]), (94, 89));
-        assert_eq!(cost_if(false, &[1, 2, 92, 93, 94]), (94, 0), "failures take any time");
-        assert_eq!(cost(&[1, 2, 12, 13, 14]), (14, 0), "ten times the median");
-        assert_eq!((cost(&[0, 0, 5]), cost(&[])), ((5, 0), (0, 0)));
+        assert_eq!(stalled(true, 1.0, &[1, 2, 92, 93, 94]), 89);
+        assert_eq!(stalled(true, 1.0, &[1, 2, 12, 13, 14]), 0, "ten times the median");
+        let ends = &[1, 2, 3, 23];
+        assert_eq!([1.0, 20.0].map(|windows| stalled(true, windows, ends)), [19, 0]);
+        assert_eq!(stalled(false, 1.0, &[1, 2, 92, 93, 94]), 0, "failures take any time");
+        assert_eq!((stalled(true, 1.0, &[0, 0, 5]), stalled(true, 1.0, &[])), (0, 0));
     }
 
     #[test]

@@ -355,9 +355,9 @@ fn notices_while_a_job_runs() {
 }
 
 /// Verbs that begin what to do.
-const REMEDIES: [&str; 20] = [
+const REMEDIES: [&str; 21] = [
     "allow", "check", "choose", "correct", "free", "give", "measure", "name", "place", "put",
-    "raise", "repeat", "run", "search", "set", "start", "stop", "take", "try", "use",
+    "raise", "repeat", "resume", "run", "search", "set", "start", "stop", "take", "try", "use",
 ];
 
 /// Commands that help.

@@ -302,8 +302,12 @@ fn cost(cost: &SearchCost, assignments: &str) -> String {
     } else {
         String::new()
     };
+    let stalled = match cost.stalled {
+        stalled if 10 * stalled < cost.time || stalled.is_zero() => String::new(),
+        stalled => format!(" (nothing went on for {})", figures::duration(stalled)),
+    };
     format!(
-        "{}{failed} of {} of {} different assignment{} in {}",
+        "{}{failed} of {} of {} different assignment{} in {}{stalled}",
         figures::counted(cost.measurements, "measurement"),
         figures::count(cost.classes),
         figures::group(assignments),

@@ -172,7 +172,7 @@ pub fn unmeasured(why: &Unmeasured) -> String {
 pub(crate) fn unmeasured_remedy(why: &Unmeasured) -> String {
     let remedy = match why {
         Unmeasured::NoTime => "raise --budget",
-        Unmeasured::Interrupted => "continue with pinwise campaign resume ID",
+        Unmeasured::Interrupted => "resume the campaign",
         Unmeasured::Failed { .. } => "check that and repeat",
         Unmeasured::BelowFloor { .. } => "lower it",
         // A jump says so itself.

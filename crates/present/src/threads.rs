@@ -431,11 +431,11 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
-/// may be enough: `open`, the probed numbers that may do as well, ascending.
+/// What an answer of more threads than contexts leaves open: the probed numbers of fewer threads
+/// that may do as well, ascending.
 pub fn fewer_threads(n: u32, open: &[u32], contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
-    let fewest = open.first().filter(|fewest| **fewest <= contexts && contexts < n);
+    let fewest = open.first().filter(|_| contexts < n);
     fewest.map(|fewest| {
         format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}")
     })
@@ -623,11 +623,8 @@ mod tests {
         let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
             apart from n = 72";
         assert_eq!(fewer_threads(72, &[8, 48], 24).as_deref(), Some(told));
-        assert_eq!(
-            fewer_threads(48, &[25], 24),
-            None,
-            "what the contexts can run at once is not enough"
-        );
+        assert!(fewer_threads(48, &[25], 24).is_some(), "more than the contexts, and still fewer");
+        assert_eq!(fewer_threads(48, &[], 24), None);
         assert_eq!(fewer_threads(24, &[8], 24), None, "no more than the contexts");
     }
 }

@@ -129,7 +129,10 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         {
             ("Undecided so far", "no assignment has had fresh windows yet.")
         }
-        PlacementVerdict::Undecided if info.state == CampaignState::Open && !info.running => {
+        PlacementVerdict::Undecided if info.running => {
+            ("Undecided so far", "the campaign is still running.")
+        }
+        PlacementVerdict::Undecided if info.state == CampaignState::Open => {
             ("Undecided so far", "the campaign was killed before its end.")
         }
         PlacementVerdict::Undecided if info.state == CampaignState::Stopped => {
@@ -226,9 +229,14 @@ fn least(
 fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Option<String> {
     let (enough, each) = least(info, question, outcome)?;
     let enough = enough.max(outcome.cost.measurements.saturating_mul(2));
-    // Getting to know the program takes a measurement or more.
-    let spent = question.prepared.max(each);
-    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), spent))
+    let Budget::Time(asked) = question.budget else {
+        return Some(budget_for(enough, None, Duration::ZERO));
+    };
+    // Getting to know the program takes a measurement or more. Without a stall, the measurements
+    // alone may take less than what did not suffice.
+    let measuring = each.saturating_mul(enough.try_into().unwrap_or(u32::MAX));
+    let spent = question.prepared.max(each).max((2 * asked).saturating_sub(measuring));
+    Some(budget_for(enough, Some(each), spent))
 }
 
 /// The budget that this number of measurements takes. With `each`, it is a budget in time: `each`

@@ -336,7 +336,7 @@ impl BoundJson {
 
     fn origin(&self) -> &'static str {
         match self.method {
-            Estimator::Exact => "exact",
+            Estimator::Exact => "every assignment was measured",
             Estimator::Bayes => "bayes, posterior median",
             Estimator::Profile => "profile, maximum likelihood",
         }
@@ -430,6 +430,10 @@ mod tests {
         assert_eq!((document.best, document.upb, document.gap), (Some(3.0), Some(3.0), Some(0.0)));
         assert_eq!((document.upb_low, document.upb_high, document.gap_high), (None, None, None));
         assert_eq!(document.method, Estimator::Exact);
-        assert!(document.text().contains("3 (exact)"), "{}", document.text());
+        assert!(
+            document.text().contains("3 (every assignment was measured)"),
+            "{}",
+            document.text()
+        );
     }
 }

@@ -12,7 +12,7 @@ use pinwise_measure::{
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
 use pinwise_present::{
-    NothingCompared, NumberAnswer, NumberEstimate, NumberSearchStop, fewer_threads, notable_share,
+    NothingCompared, NumberAnswer, NumberEstimate, NumberSearchStop, notable_share,
 };
 use pinwise_programs::{ProbeDetails, START_TIME};
 use pinwise_threads::{
@@ -447,10 +447,10 @@ fn about(
     notes
 }
 
-/// Whether a larger number than `n` is worth a try. It is not if `fewest` threads may do as well,
-/// or if others disturbed the probes.
+/// Whether a larger number than `n` is worth a try. It is not if as many threads as contexts may do
+/// as well as more (`open`), or if others disturbed the probes.
 fn more_may_help(n: u32, open: &[u32], contexts: u32, busy: bool) -> bool {
-    !busy && fewer_threads(n, open, contexts).is_none()
+    !busy && (n <= contexts || open.first().is_none_or(|&fewest| contexts < fewest))
 }
 
 /// A note if the program makes no more threads from some number on. A survey must have probed its
