@@ -158,10 +158,8 @@ impl Job for ThreadsRequest {
         };
         let Confirmed { shown: confirmation, note, uncompared } = confirmed;
         let cut_short = confirmation.as_ref().and_then(|shown| shown.comparison.cut_short.clone());
-        // After a jump there is nothing to go on with.
-        let jumped = outcome.found.as_ref().is_ok_and(|found| found.jumped().is_some());
         let open = confirmation.as_ref().is_some_and(|shown| shown.comparison.is_open());
-        let finished = finished && (jumped || !open);
+        let finished = finished && !open;
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
             return Err(unanswered(store, id, ending, ends)?);

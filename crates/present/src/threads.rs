@@ -1,6 +1,6 @@
 //! The sentences about a search for a number of threads.
 
-use crate::gain::{against, decided_by, gain_text, raise_budget};
+use crate::gain::{against, changed, decided_by, gain_text, raise_budget};
 use crate::other_load::busy;
 use crate::printable::one_line;
 use crate::reason::unmeasured_remedy;
@@ -315,7 +315,8 @@ impl NumberVerdict<'_> {
         if self.cut_short == Some(&Unmeasured::Interrupted) {
             return format!("To decide it, {RESUME}.");
         }
-        decided_by(self.rounds, self.within, self.budget, self.others)
+        changed(self.cut_short)
+            .unwrap_or_else(|| decided_by(self.rounds, self.within, self.budget, self.others))
     }
 
     /// `n = 4`, or the default with its number.
@@ -531,6 +532,11 @@ mod tests {
         assert!(text.ends_with("of before: search again when its load is steady."), "{text}");
         assert!(text.starts_with("Undecided: n = 4") && !text.contains("--budget"), "{text}");
         let twice = rounds(1.0, 2.0, 0.001);
+        let choice = LastComparisonVerdict::Undecided;
+        let text = NumberVerdict { rounds: &twice, choice, ..failed }.text();
+        assert!(text.starts_with("Undecided: n = 4 is +100.0 %"), "{text}");
+        assert!(text.ends_with("search again when its load is steady."), "{text}");
+        assert!(!text.contains("--budget"), "{text}");
         let text = told(&twice, false, None);
         assert!(text.starts_with("Use n = 4: +100.0 % (interval +"), "{text}");
         let basis = "This rests on 6 rounds of fresh windows (95 % confidence).";
