@@ -530,6 +530,31 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_a_fixed_time_are_compared_with_nothing() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let (question, machine) = ThreadsQuestion::of(request(ThreadsMethod::Sweep)).unwrap();
+        let asked = serde_json::to_value(&question).unwrap();
+        let new = question.campaign(Kind::Threads, machine.clone(), asked, &caller);
+        let id = store.create(&new).unwrap();
+        let mut journal = store.journal(id).unwrap();
+        let searched =
+            search_threads(&question, &machine, &mut journal, &caller.interrupt, &mut Silent);
+        drop(journal);
+        let Searched { mut outcome, mut program, .. } = searched.unwrap();
+        outcome.notes.push(ThreadsNote::FixedTime { seconds: 1.0, more_work: true });
+        let found = outcome.found.clone().unwrap();
+        let info = &store.get(id).unwrap();
+        let confirming = Confirming { info, question: &question, outcome: &outcome, found: &found };
+        let confirmed = confirm(&confirming, &mut program, &caller, &mut store, &mut Silent);
+        let Confirmed { shown, uncompared, .. } = confirmed.unwrap();
+        assert!(shown.is_none() && uncompared);
+        outcome.uncompared = uncompared;
+        let told = outcome.answer(&found, None, None).text();
+        assert!(told.starts_with("Undecided: every run took 1.00 s whatever n."), "{told}");
+    }
+
+    #[test]
     fn what_is_announced_is_what_fresh_windows_show_and_they_are_resumed() {
         let (_folder, mut store) = store();
         let sweep = request(ThreadsMethod::Sweep);

@@ -166,6 +166,8 @@ enum Contenders {
     AboveMax(ThreadsNote),
     /// There are other numbers, but no probe of them, and none may be compared.
     NoneProbed,
+    /// Runs take a fixed time, which is no speed.
+    FixedTime,
     /// There is no other number.
     NoOther,
 }
@@ -240,6 +242,9 @@ fn contenders(
     found: &FoundNumber,
     program: &ProgramProber,
 ) -> Result<Contenders, JobError> {
+    if outcome.fixed_time().is_some() {
+        return Ok(Contenders::FixedTime);
+    }
     let own = default(question, program)?;
     let most = question.counting()?.parameter(question.range.max);
     // A number above the user's limit is tried only if it is the program's default.
