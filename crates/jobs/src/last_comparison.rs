@@ -10,11 +10,12 @@ use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
 use pinwise_measure::{
-    Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
-    value_or_text,
+    Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, jumped, starved,
+    usual, value_or_text,
 };
 use pinwise_placement::{
-    Budget, ComparedRounds, Gain, GainRule, LastComparisonNote, Unmeasured, Way,
+    Budget, ComparedRounds, Gain, GainRule, LastComparisonNote, LastComparisonVerdict, Unmeasured,
+    Way,
 };
 use pinwise_present::notable_share;
 use pinwise_topology::{Assignment, Random};
@@ -29,6 +30,10 @@ pub(crate) const FEWEST_ROUNDS: usize = 2;
 pub(crate) const GOOD_ROUNDS: u64 = ComparedRounds::FIRST_LOOK as u64;
 /// The most rounds if the default alone is measured, only to know its speed.
 const ALONE_ROUNDS: usize = 3;
+/// The load of a program has changed if it jumps in this number of rounds one after the other.
+const JUMPED_ROUNDS: usize = 2;
+/// The fewest rounds before them: a program with two speeds shows both in as many.
+const ROUNDS_BEFORE_JUMP: usize = 3;
 /// Confidence with which all intervals hold together.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Seed of the random order.
@@ -70,6 +75,13 @@ pub struct LastComparisonQuestion {
     /// counted all.
     #[serde(default)]
     pub alike_count_less: bool,
+    /// Its own windows show a load of others, too. An earlier version knew one only from the search.
+    #[serde(default)]
+    pub own_load: bool,
+    /// The program goes on running, so its load may change. Then the comparison ends. An earlier
+    /// version went on.
+    #[serde(default)]
+    pub goes_on: bool,
     /// Numbers that could not be placed before.
     #[serde(default)]
     pub unplaced: Vec<UnplacedNumber>,
@@ -134,6 +146,9 @@ pub(crate) struct Seen {
     /// The program fell below the floor.
     pub(crate) below_floor: bool,
 }
+
+/// What the windows of a round show, by way.
+type Windows = Vec<Option<f64>>;
 
 /// Reads a measurement of whichever testbed made it. `None`: it is not one of that testbed.
 pub(crate) type Read<'a> = &'a dyn Fn(&Measurement) -> Option<Seen>;
@@ -221,17 +236,9 @@ impl LastComparisonQuestion {
         cut_short: Option<Unmeasured>,
     ) -> LastComparison {
         let ways = self.ways();
-        let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE).with_looks(self.looks).by(
-            match self.ranked_on {
-                Some(_) => GainRule::Ranks,
-                None if self.alike_count_less => GainRule::MeansBesideLoad,
-                None => GainRule::Means,
-            },
-        );
         let (mut unit, mut loads) = (None, Vec::new());
-        let mut lost: Vec<Vec<Option<f64>>> = Vec::new();
         let mut missing: Vec<(u64, String)> = Vec::new();
-        let mut made = Vec::new();
+        let (mut made, mut lost): (Vec<Windows>, Vec<Windows>) = (Vec::new(), Vec::new());
         let mut windows = self.rounds(history);
         let hurt = self.hurt(&windows, read);
         if windows.last().is_some_and(|last| !self.lacking(last, &hurt).is_empty()) {
@@ -244,7 +251,7 @@ impl LastComparisonQuestion {
                     Ok(measured) => {
                         if let Some(seen) = read(measured) {
                             round[way] = Some(seen.value);
-                            lost_here[way] = seen.lost.filter(|_| self.ranked_on.is_some());
+                            lost_here[way] = seen.lost;
                             unit.get_or_insert(seen.unit);
                             loads.extend(seen.others);
                         }
@@ -260,9 +267,18 @@ impl LastComparisonQuestion {
             made.push(round);
             lost.push(lost_here);
         }
+        let jump = self.jump(&made, &lost);
+        let busy = self.own_load && notable_share(&loads).is_some();
+        let rule = match self.ranked_on {
+            Some(_) if !busy => GainRule::Ranks,
+            _ if self.alike_count_less => GainRule::MeansBesideLoad,
+            _ => GainRule::Means,
+        };
+        let rounds = ComparedRounds::new(ways.clone(), CONFIDENCE);
+        let mut rounds = rounds.with_looks(self.looks).by(rule);
         let mut starving = 0;
         for (place, round) in made.into_iter().enumerate() {
-            if is_starved(&lost, place) {
+            if rule == GainRule::Ranks && is_starved(&lost, place) {
                 starving += 1;
             } else {
                 rounds.take(round);
@@ -272,12 +288,55 @@ impl LastComparisonQuestion {
         let alone = ways.len() > 1 && ways.len() - hurt.len() < 2;
         let below_floor = hurt.last().filter(|_| alone).and_then(|&way| self.number(ways[way]));
         let below_floor = below_floor.map(|n| Unmeasured::BelowFloor { n });
-        let cut_short = cut_short.or(below_floor);
+        let cut_short = cut_short.or(below_floor).or(jump);
         LastComparison { rounds, unit, loads, missing, starved: starving, cut_short }
+    }
+
+    /// A change of the program's load: in the last two rounds, all ways are far from all their
+    /// earlier windows, to the same side. What others took or left explains no jump.
+    fn jump(&self, made: &[Windows], lost: &[Windows]) -> Option<Unmeasured> {
+        let before = made.len().checked_sub(JUMPED_ROUNDS)?;
+        if !self.goes_on || before < ROUNDS_BEFORE_JUMP {
+            return None;
+        }
+        let of = |rounds: &[Windows], way: usize| -> Vec<f64> {
+            rounds.iter().filter_map(|round| round[way]).collect()
+        };
+        let times = |way: usize| {
+            let (earlier, lost_before) = (of(&made[..before], way), of(&lost[..before], way));
+            let most_lost = lost_before.iter().copied().fold(0.0, f64::max);
+            let before_now = usual(&earlier)?;
+            let far = |place: usize| {
+                let (now, lost) = (made[place][way]?, lost[place][way].unwrap_or_default());
+                let eased = starved(most_lost, &[lost]).is_some();
+                let times = now / before_now;
+                let explained = times < 1.0 && starved(lost, &lost_before).is_some();
+                let same = |one: &f64| jumped(now / one, eased) && (now > *one) == (times > 1.0);
+                (!explained && earlier.iter().all(same)).then_some(times)
+            };
+            let far: Option<Vec<f64>> = (before..made.len()).map(far).collect();
+            far?.last().copied()
+        };
+        // A way below the floor has no windows any more.
+        let ways = (0..self.ways().len()).filter(|&way| !of(&made[before..], way).is_empty());
+        let jumps: Vec<(usize, f64)> =
+            ways.map(|way| Some((way, times(way)?))).collect::<Option<_>>()?;
+        let &(way, times) = jumps.first()?;
+        let same = jumps.iter().all(|(_, own)| (*own > 1.0) == (times > 1.0));
+        let n = self.number(self.ways()[way]).unwrap_or(self.n);
+        same.then_some(Unmeasured::Jumped { n, times })
     }
 }
 
 impl LastComparison {
+    /// The verdict ([`ComparedRounds::choice`]). After a jump nothing is decided.
+    pub(crate) fn choice(&self, fewer: bool, within: f64) -> LastComparisonVerdict {
+        match self.cut_short {
+            Some(Unmeasured::Jumped { .. }) => LastComparisonVerdict::Undecided,
+            _ => self.rounds.choice(fewer, within),
+        }
+    }
+
     /// What its windows show of the two numbers of `question`. `announced` is the one that is
     /// chosen. `None`: there are too few windows.
     pub(crate) fn numbers(
@@ -318,7 +377,8 @@ impl LastComparison {
 
     /// Whether it ended before its time, and may go on.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.cut_short, None | Some(Unmeasured::BelowFloor { .. }))
+        use Unmeasured::{BelowFloor, Jumped};
+        !matches!(self.cut_short, None | Some(BelowFloor { .. } | Jumped { .. }))
     }
 
     /// Share of the contexts' time that others took meanwhile, if it is notable.
@@ -405,7 +465,7 @@ impl Strategy for LastComparisonSearch<'_> {
             }
             let so_far = self.question.comparison(history, self.read, None);
             let ends = self.ends(&rounds);
-            if self.is_enough(&so_far.rounds) || !is_time_for_another(ends, self.question.time) {
+            if self.is_enough(&so_far) || !is_time_for_another(ends, self.question.time) {
                 return Step::Stop;
             }
             rounds.push(BTreeMap::new());
@@ -429,8 +489,9 @@ impl Strategy for LastComparisonSearch<'_> {
 
 impl LastComparisonSearch<'_> {
     /// Whether more rounds would tell nothing.
-    fn is_enough(&self, rounds: &ComparedRounds) -> bool {
-        let LastComparisonQuestion { n, default, precision, looks, .. } = self.question;
+    fn is_enough(&self, so_far: &LastComparison) -> bool {
+        let LastComparisonQuestion { n, default, precision, looks, own_load, .. } = self.question;
+        let rounds = &so_far.rounds;
         let ways = rounds.ways();
         if ways.len() < 2 {
             return rounds.count() >= ALONE_ROUNDS;
@@ -441,7 +502,11 @@ impl LastComparisonSearch<'_> {
             && rounds.count() >= ComparedRounds::FIRST_LOOK
             && measured < 2;
         let fewer = default.is_some_and(|default| default > n);
-        hopeless || precision.is_some_and(|precision| rounds.is_settled(fewer, precision))
+        let jumped = matches!(so_far.cut_short, Some(Unmeasured::Jumped { .. }));
+        // The rounds so far may all fall into one burst of others.
+        let precision = precision.filter(|_| !(own_load && so_far.others().is_some()));
+        let settled = precision.is_some_and(|precision| rounds.is_settled(fewer, precision));
+        hopeless || jumped || settled
     }
 
     /// When each round ended, since the comparison began.
@@ -459,7 +524,7 @@ impl LastComparisonSearch<'_> {
 
 /// Whether a window of this round is starved beside those of the same way in all other rounds. So a
 /// load that was there all the time starves none, not even the first.
-fn is_starved(lost: &[Vec<Option<f64>>], round: usize) -> bool {
+fn is_starved(lost: &[Windows], round: usize) -> bool {
     let mut windows = lost[round].iter().enumerate();
     windows.any(|(way, own)| {
         let rest = lost[..round].iter().chain(&lost[round + 1..]);
@@ -519,6 +584,8 @@ mod tests {
             looks: 1,
             ranked_on: Some(10),
             alike_count_less: false,
+            own_load: false,
+            goes_on: false,
             unplaced: Vec::new(),
         }
     }
@@ -599,6 +666,90 @@ mod tests {
         let mut stored = serde_json::to_value(&earlier).unwrap();
         assert!(stored.as_object_mut().unwrap().remove("ranked_on").is_some());
         assert_eq!(serde_json::from_value::<LastComparisonQuestion>(stored).unwrap(), earlier);
+    }
+
+    /// A comparison of two ways that goes on as long as it asks, for at most 20 rounds. `of` gives
+    /// the speed of the default in a round, and the share of the contexts that others take.
+    fn of_rounds(
+        question: &LastComparisonQuestion,
+        of: impl Fn(usize) -> (f64, f64),
+    ) -> (LastComparison, usize) {
+        let mut strategy = LastComparisonSearch { question: question.clone(), read: &seen };
+        let mut history: Vec<Record> = Vec::new();
+        while let Step::Measure(trial) = strategy.step(&history)
+            && history.len() < 40
+        {
+            let Setting::Threads(count) = &trial.setting else { panic!() };
+            let (speed, taken) = of(history.len() / 2);
+            let jitter = 1.0 + 0.001 * (history.len() % 5) as f64;
+            let gain = if count.n == Some(2) { 1.5 } else { 1.0 };
+            let detail = Detail::of(&OtherLoad::new(10.0 * taken, 10.0));
+            let outcome = Ok(Measurement {
+                performance: speed * gain * jitter,
+                duration: Duration::ZERO,
+                spread: None,
+                detail,
+            });
+            let (number, elapsed) = (history.len() as u64, Duration::ZERO);
+            history.push(Record { number, trial, outcome, elapsed });
+        }
+        let made = history.len() / 2;
+        (question.comparison(&history, &seen, None), made)
+    }
+
+    fn of_two() -> LastComparisonQuestion {
+        LastComparisonQuestion {
+            placed: None,
+            precision: Some(0.005),
+            looks: ComparedRounds::LOOKS,
+            alike_count_less: true,
+            own_load: true,
+            goes_on: true,
+            ..question()
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_begins_in_a_burst_does_not_end_within_it() {
+        let burst = |rounds: usize| move |round| (1.0, if round < rounds { 0.5 } else { 0.0 });
+        let (_, made) = of_rounds(&of_two(), burst(0));
+        assert_eq!(made, ComparedRounds::FIRST_LOOK);
+        let (shown, made) = of_rounds(&of_two(), burst(5));
+        assert_eq!((made, shown.rounds.count(), shown.starved), (20, 20, 0), "all rounds count");
+        // An earlier version did, and its answer stays.
+        let earlier = LastComparisonQuestion { own_load: false, ..of_two() };
+        let (_, made) = of_rounds(&earlier, burst(5));
+        assert_eq!(made, ComparedRounds::FIRST_LOOK);
+    }
+
+    #[test]
+    fn progress_that_jumps_with_both_numbers_ends_the_comparison_undecided() {
+        let question = LastComparisonQuestion { precision: None, ..of_two() };
+        let at =
+            |jump: usize, times: f64| move |round| (if round < jump { 1.0 } else { times }, 0.0);
+        for times in [5.0, 0.2] {
+            let (shown, made) = of_rounds(&question, at(6, times));
+            assert_eq!((made, shown.is_open()), (8, false));
+            let Some(Unmeasured::Jumped { times: told, .. }) = shown.cut_short else { panic!() };
+            assert!((told / times - 1.0).abs() < 0.01, "{told}");
+            assert_eq!(shown.choice(false, 0.01), LastComparisonVerdict::Undecided);
+        }
+        let whole = |of: &dyn Fn(usize) -> (f64, f64)| of_rounds(&question, of).0.cut_short;
+        assert_eq!(whole(&at(6, 3.5)), None);
+        assert_eq!(whole(&|round| (if round % 7 == 6 { 5.0 } else { 1.0 }, 0.0)), None, "once");
+        assert_eq!(
+            whole(&|round| (if round % 4 < 2 { 5.0 } else { 1.0 }, 0.0)),
+            None,
+            "two speeds"
+        );
+        assert_eq!(
+            whole(&|round| if round < 6 { (1.0, 0.0) } else { (0.1, 0.9) }),
+            None,
+            "starved"
+        );
+        assert_eq!(whole(&|round| if round < 6 { (0.1, 0.9) } else { (1.0, 0.0) }), None, "eased");
+        let anew = LastComparisonQuestion { goes_on: false, ..question.clone() };
+        assert_eq!(of_rounds(&anew, at(6, 5.0)).0.cut_short, None);
     }
 
     #[test]

@@ -158,10 +158,8 @@ impl Job for ThreadsRequest {
         };
         let Confirmed { shown: confirmation, note, uncompared } = confirmed;
         let cut_short = confirmation.as_ref().and_then(|shown| shown.comparison.cut_short.clone());
-        // After a jump there is nothing to go on with.
-        let jumped = outcome.found.as_ref().is_ok_and(|found| found.jumped().is_some());
         let open = confirmation.as_ref().is_some_and(|shown| shown.comparison.is_open());
-        let finished = finished && (jumped || !open);
+        let finished = finished && !open;
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
             return Err(unanswered(store, id, ending, ends)?);
@@ -529,6 +527,31 @@ mod tests {
         assert_eq!(compared(Vec::new()), (Some(24), Some(0.005)));
         let bursts = OtherPrograms { threads: 24, burst_s: 5.0, pause_s: 5.0 };
         assert_eq!(compared(vec![bursts]), (None, None));
+    }
+
+    #[test]
+    fn runs_of_a_fixed_time_are_compared_with_nothing() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let (question, machine) = ThreadsQuestion::of(request(ThreadsMethod::Sweep)).unwrap();
+        let asked = serde_json::to_value(&question).unwrap();
+        let new = question.campaign(Kind::Threads, machine.clone(), asked, &caller);
+        let id = store.create(&new).unwrap();
+        let mut journal = store.journal(id).unwrap();
+        let searched =
+            search_threads(&question, &machine, &mut journal, &caller.interrupt, &mut Silent);
+        drop(journal);
+        let Searched { mut outcome, mut program, .. } = searched.unwrap();
+        outcome.notes.push(ThreadsNote::FixedTime { seconds: 1.0, more_work: true });
+        let found = outcome.found.clone().unwrap();
+        let info = &store.get(id).unwrap();
+        let confirming = Confirming { info, question: &question, outcome: &outcome, found: &found };
+        let confirmed = confirm(&confirming, &mut program, &caller, &mut store, &mut Silent);
+        let Confirmed { shown, uncompared, .. } = confirmed.unwrap();
+        assert!(shown.is_none() && uncompared);
+        outcome.uncompared = uncompared;
+        let told = outcome.answer(&found, None, None).text();
+        assert!(told.starts_with("Undecided: every run took 1.00 s whatever n."), "{told}");
     }
 
     #[test]

@@ -182,6 +182,7 @@ impl TuneAnswer {
             default: compared.default,
             unplaced: compared.placed.is_none().then(unplaced).flatten(),
             others: comparison.others(),
+            cut_short: comparison.cut_short.as_ref(),
         })
     }
 
@@ -593,6 +594,8 @@ mod tests {
             looks: 1,
             ranked_on: None,
             alike_count_less: false,
+            own_load: false,
+            goes_on: false,
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();

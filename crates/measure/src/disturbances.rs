@@ -26,6 +26,20 @@ impl OtherLoad {
         Self { taken, of, stolen: 0.0, pressure: None }
     }
 
+    /// The load of this window and of another one together. The pressure is the mean over their
+    /// time. It is not known if it is not known of one of them.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let of = self.of + other.of;
+        let mean = |(own, others)| (own * self.of + others * other.of) / of;
+        Self {
+            taken: self.taken + other.taken,
+            of,
+            stolen: self.stolen + other.stolen,
+            pressure: self.pressure.zip(other.pressure).map(mean),
+        }
+    }
+
     /// The share of the contexts' time that a program with unwatched threads can have lost to
     /// others, 0 to 1. While nobody waited, nothing was lost but stolen time. `None` if it is not
     /// known whether somebody waited.
@@ -64,6 +78,15 @@ mod tests {
         );
         assert_eq!(lost(2.0, 1.0, Some(0.0)), Some(0.25), "who runs does not wait");
         assert_eq!(lost(-0.1, 0.0, Some(0.5)), Some(0.0));
+    }
+
+    #[test]
+    fn the_load_of_two_windows_is_weighted_by_their_time() {
+        let quiet = OtherLoad { pressure: Some(0.0), ..OtherLoad::new(0.0, 4.0) };
+        let busy = OtherLoad { taken: 8.0, of: 12.0, stolen: 1.0, pressure: Some(0.5) };
+        let both = OtherLoad { taken: 8.0, of: 16.0, stolen: 1.0, pressure: Some(0.375) };
+        assert_eq!(quiet.with(busy), both);
+        assert_eq!(OtherLoad::new(0.0, 4.0).with(busy).pressure, None);
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
 pub use note::{LeftAlone, ProgramNote, optional_value_or_text, value_or_text, values_or_text};
-pub use probe::{Measure, Probe, Probed, Progress, SchedulingProfile, starved};
+pub use probe::{
+    JUMP, Measure, Probe, Probed, Progress, SchedulingProfile, jumped, starved, usual,
+};
 pub use role_time::{RoleTime, mark_critical};
 pub use workload::{PinnedInstance, Thread, Workload};
 

@@ -93,6 +93,9 @@ pub struct Probed {
     /// What other programs took of the contexts meanwhile. `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherLoad>,
+    /// The part of `others` in whole runs whose threads nobody watched, if there were such runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched: Option<OtherLoad>,
     /// With this parameter the program fell below the floor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub below_floor: bool,
@@ -100,10 +103,22 @@ pub struct Probed {
 
 impl Probed {
     /// The share of the time of `contexts` that this program lost to others, 0 to 1. It is what
-    /// they took while its threads waited for a context, and its part of the stolen time. `None` if
-    /// it is not known what others took.
+    /// they took while its threads waited for a context, and its part of the stolen time. Of runs
+    /// whose threads nobody watched it is the most that they can have lost. `None` if it is not
+    /// known what others took.
     pub fn lost(&self, contexts: u32) -> Option<f64> {
-        let others = self.others?;
+        let all = self.others?;
+        let Some((rest, most)) = self.unwatched.and_then(|rest| Some((rest, rest.lost_at_most()?)))
+        else {
+            return self.lost_while_watched(all, contexts);
+        };
+        let (taken, of) = (all.taken - rest.taken, all.of - rest.of);
+        let watched = OtherLoad { stolen: all.stolen - rest.stolen, ..OtherLoad::new(taken, of) };
+        let lost = self.lost_while_watched(watched, contexts).unwrap_or_default();
+        Some((lost * of + most * rest.of) / all.of)
+    }
+
+    fn lost_while_watched(&self, others: OtherLoad, contexts: u32) -> Option<f64> {
         let (taken, stolen) = (others.taken / others.of, others.stolen / others.of);
         let here = taken - stolen;
         let share = |of: fn(&RoleTime) -> f64| {
@@ -172,10 +187,25 @@ const STARVED: f64 = 0.2;
 /// How much more than usual a probe lost to others ([`Probed::lost`]), if it is starved. `others`
 /// has what other probes lost: their median is usual. Without others nothing is unusual.
 pub fn starved(lost: f64, others: &[f64]) -> Option<f64> {
-    let mut others = others.to_vec();
-    others.sort_by(f64::total_cmp);
-    let usual = others.get(others.len() / 2)?;
-    Some(lost - usual).filter(|&more| more > STARVED)
+    Some(lost - usual(others)?).filter(|&more| more > STARVED)
+}
+
+/// What is usual of these: the median, the upper one of two. `None` without any.
+pub fn usual(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Progress has jumped if it is more than this many times the earlier progress with the same
+/// number. It has also jumped if it is less than this part of it. A choice: windows of a busy
+/// machine seldom differ by as much.
+pub const JUMP: f64 = 4.0;
+
+/// Whether progress that is this many `times` the earlier one has jumped. `eased`: others left the
+/// program more than before, so it may be faster.
+pub fn jumped(times: f64, eased: bool) -> bool {
+    if times > 1.0 { times > JUMP && !eased } else { times < 1.0 / JUMP }
 }
 
 #[cfg(test)]
@@ -195,7 +225,15 @@ mod tests {
         let probe =
             Probe { parameter: 2, threads: 3, profile, progress, cost: Duration::from_secs(1) };
         let (unit, roles) = (Unit::rate("1/s"), Vec::new());
-        let probed = Probed { probe, unit, watts: None, roles, others: None, below_floor: false };
+        let probed = Probed {
+            probe,
+            unit,
+            watts: None,
+            roles,
+            others: None,
+            unwatched: None,
+            below_floor: false,
+        };
         let mut stored = serde_json::to_value(&probed).unwrap();
         let stored_now = stored.as_object_mut().unwrap();
         let roles = stored_now.remove("roles").unwrap();
@@ -226,7 +264,8 @@ mod tests {
         let probe = Probe { parameter: 2, threads: 4, profile, progress, cost };
         let unit = Unit::rate("1/s");
         let (roles, others, below_floor) = (vec![role(4, 0.5)], None, false);
-        let mut probed = Probed { probe, unit, watts: None, roles, others, below_floor };
+        let unwatched = None;
+        let mut probed = Probed { probe, unit, watts: None, roles, others, unwatched, below_floor };
         assert_eq!(probed.lost(4), None);
         probed.others = Some(OtherLoad::new(3.0, 4.0));
         assert_eq!(probed.lost(4), Some(0.5), "two threads waited on average");
@@ -239,5 +278,12 @@ mod tests {
         assert_eq!(probed.lost(4), Some(0.25), "nobody else was there to lose it");
         probed.others = Some(OtherLoad { stolen: 1.0, ..OtherLoad::new(3.0, 4.0) });
         assert_eq!(probed.lost(4), Some(0.5 + 0.125));
+        // A quiet run that was watched, and one in a burst that was not.
+        probed.roles = vec![role(4, 0.0)];
+        let burst = OtherLoad { pressure: Some(0.9), ..OtherLoad::new(6.0, 8.0) };
+        probed.others = Some(OtherLoad::new(0.0, 4.0).with(burst));
+        assert_eq!(probed.lost(4), Some(0.0));
+        probed.unwatched = Some(burst);
+        assert_eq!(probed.lost(4), Some(0.5));
     }
 }

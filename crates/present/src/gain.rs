@@ -1,7 +1,9 @@
 //! What fresh windows show of two ways against each other, as text.
 
 use crate::figures;
-use pinwise_placement::{Budget, ComparedRounds, Gain};
+use crate::note::sentence;
+use crate::reason::unmeasured;
+use pinwise_placement::{Budget, ComparedRounds, Gain, Unmeasured};
 use std::time::Duration;
 
 /// A gain as text: `+12 % (interval +8 % to +16 %)`.
@@ -41,6 +43,13 @@ pub(crate) fn decided_by(
         return format!("To decide it, {to}: {made} were far too few.");
     }
     format!("To decide it, {to}.")
+}
+
+/// What to do if the load of the program changed, which ended its comparison. `None`: it did not.
+pub(crate) fn changed(cut_short: Option<&Unmeasured>) -> Option<String> {
+    cut_short
+        .filter(|why| matches!(why, Unmeasured::Jumped { .. }))
+        .map(|why| sentence(&unmeasured(why)))
 }
 
 /// The advice to raise the budget to about this many `times` its value, `least` times or more. If

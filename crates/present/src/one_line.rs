@@ -121,7 +121,7 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Text { text: text() }
         Drifting { numbers: numbers() }
         SingleRuns {}
-        FixedTime { seconds: 1.0312 }
+        FixedTime { seconds: 1.0312, more_work: true }
         HardlyComputes { seconds: 0.00412 }
         CpuTimeOnly {}
         Busy { share: 0.239 }

@@ -1,6 +1,6 @@
 //! The sentences about a search for a number of threads.
 
-use crate::gain::{against, decided_by, gain_text, raise_budget};
+use crate::gain::{against, changed, decided_by, gain_text, raise_budget};
 use crate::other_load::busy;
 use crate::printable::one_line;
 use crate::reason::unmeasured_remedy;
@@ -80,7 +80,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::SingleRuns => {
             "a probe of a single run has no standard error (-): use a longer --window".into()
         }
-        ThreadsNote::FixedTime { seconds } => format!(
+        ThreadsNote::FixedTime { seconds, .. } => format!(
             "every run took {seconds:.3} s: if runs have a fixed time, use --per-run with --metric"
         ),
         ThreadsNote::HardlyComputes { seconds } => {
@@ -315,7 +315,8 @@ impl NumberVerdict<'_> {
         if self.cut_short == Some(&Unmeasured::Interrupted) {
             return format!("To decide it, {RESUME}.");
         }
-        decided_by(self.rounds, self.within, self.budget, self.others)
+        changed(self.cut_short)
+            .unwrap_or_else(|| decided_by(self.rounds, self.within, self.budget, self.others))
     }
 
     /// `n = 4`, or the default with its number.
@@ -378,6 +379,8 @@ pub struct NothingCompared {
     pub n: u32,
     /// The default, if it is above the most that may be tried.
     pub above_max: Option<u32>,
+    /// The seconds of each whole run, if these take a fixed time.
+    pub fixed_time: Option<f64>,
     /// Different numbers that were probed.
     pub numbers: usize,
     /// Measurements that are no probes.
@@ -393,7 +396,14 @@ pub struct NothingCompared {
 impl NothingCompared {
     /// The answer in a few sentences.
     pub fn text(&self) -> String {
-        let Self { n, above_max, numbers, set_aside, others, budget, unfinished } = self;
+        let Self { n, above_max, fixed_time, numbers, set_aside, others, budget, unfinished } =
+            self;
+        if let Some(seconds) = fixed_time {
+            return format!(
+                "Undecided: every run took {seconds:.2} s whatever n. To decide it, use --per-run \
+                 with --metric."
+            );
+        }
         if let Some(default) = above_max {
             return format!(
                 "Undecided: n = {n} was not compared with the default, n = {default}. To decide \
@@ -531,6 +541,11 @@ mod tests {
         assert!(text.ends_with("of before: search again when its load is steady."), "{text}");
         assert!(text.starts_with("Undecided: n = 4") && !text.contains("--budget"), "{text}");
         let twice = rounds(1.0, 2.0, 0.001);
+        let choice = LastComparisonVerdict::Undecided;
+        let text = NumberVerdict { rounds: &twice, choice, ..failed }.text();
+        assert!(text.starts_with("Undecided: n = 4 is +100.0 %"), "{text}");
+        assert!(text.ends_with("search again when its load is steady."), "{text}");
+        assert!(!text.contains("--budget"), "{text}");
         let text = told(&twice, false, None);
         assert!(text.starts_with("Use n = 4: +100.0 % (interval +"), "{text}");
         let basis = "This rests on 6 rounds of fresh windows (95 % confidence).";
@@ -593,6 +608,7 @@ mod tests {
         let alone = NothingCompared {
             n: 2,
             above_max: None,
+            fixed_time: None,
             numbers: 1,
             set_aside: SetAside { starved: 3, failed: 1, cut_short: 1, ..SetAside::default() },
             others: Some(0.8),
@@ -614,6 +630,10 @@ mod tests {
         assert_eq!(cut.text(), text);
         let text = NothingCompared { unfinished: true, ..cut }.text();
         assert!(text.ends_with("on fresh windows. To decide it, resume the search."), "{text}");
+        let text = NothingCompared { fixed_time: Some(1.0032), ..alone.clone() }.text();
+        let told = "Undecided: every run took 1.00 s whatever n. To decide it, use --per-run with \
+            --metric.";
+        assert_eq!(text, told);
         let text = NothingCompared { above_max: Some(4), ..alone }.text();
         assert!(text.ends_with("the default, n = 4. To decide it, raise --max to 4."), "{text}");
     }

@@ -2,7 +2,7 @@
 //! comparison, why the plan does not pin, and the notes.
 
 use crate::figures;
-use crate::gain::decided_by;
+use crate::gain::{changed, decided_by};
 use crate::note::note;
 use crate::other_load::busy;
 use crate::reason::{unmeasured, unmeasured_remedy};
@@ -38,6 +38,8 @@ pub struct TuneVerdict<'a> {
     pub unplaced: Option<NoPlacement<'a>>,
     /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
+    /// Why the comparison ended before its time, if it did.
+    pub cut_short: Option<&'a Unmeasured>,
 }
 
 /// Why there is no placement of a number that could be compared.
@@ -108,6 +110,9 @@ impl TuneVerdict<'_> {
                     _ if rounds.ways().len() < 2 => {
                         "nothing was compared with the default".to_owned()
                     }
+                    _ if changed(self.cut_short).is_some() => {
+                        "the load of the program changed".to_owned()
+                    }
                     // Then neither is known to be worth it alone.
                     Some(both) if both.low > 0.0 => format!(
                         "n = {n}, pinned, is {} over the default. Neither change is significant \
@@ -122,7 +127,9 @@ impl TuneVerdict<'_> {
                 format!(
                     "Undecided: {why}.{} {unpinned} {}",
                     alone(),
-                    decided_by(rounds, self.within, self.budget, self.others)
+                    changed(self.cut_short).unwrap_or_else(|| {
+                        decided_by(rounds, self.within, self.budget, self.others)
+                    })
                 )
             }
             LastComparisonVerdict::Number => {
@@ -353,6 +360,7 @@ mod tests {
             default,
             unplaced: unplaced.map(NoPlacement::Unsearched),
             others: None,
+            cut_short: None,
         }
         .text()
     }
@@ -418,6 +426,7 @@ mod tests {
             default: Some(2),
             unplaced: None,
             others: None,
+            cut_short: None,
         };
         let told = compared.text();
         assert!(told.starts_with("Undecided: n = 3, pinned, is +10.0 % "), "{told}");
@@ -447,6 +456,7 @@ mod tests {
                 default: None,
                 unplaced: None,
                 others: Some(0.89),
+                cut_short: None,
             }
             .text()
         };

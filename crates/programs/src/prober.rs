@@ -230,9 +230,10 @@ impl LinuxProber {
             cost: begin.elapsed(),
         };
         let (unit, watts, others) = (seen.unit.clone(), seen.watts, seen.others);
-        let (roles, below_floor) = (role_grouping::roles(&seen.activity), seen.below);
+        let (roles, unwatched) = (role_grouping::roles(&seen.activity), seen.unwatched);
+        let below_floor = seen.below;
         self.take_in(seen, parameter)?;
-        Ok(Probed { probe, unit, watts, roles, others, below_floor })
+        Ok(Probed { probe, unit, watts, roles, others, unwatched, below_floor })
     }
 
     /// The process that all probes share, if there is one.

@@ -97,7 +97,8 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
         let (unit, roles) = (self.unit.clone(), vec![waits]);
         let below_floor = self.floor.is_some_and(|floor| probe.progress.rate < floor);
         let watts = self.watts.pop();
-        let probed = Probed { probe, unit, watts, roles, others, below_floor };
+        let unwatched = None;
+        let probed = Probed { probe, unit, watts, roles, others, unwatched, below_floor };
         Ok(probed.measurement(Duration::from_millis(100).mul_f64(effort.windows), None::<&()>))
     }
 }

@@ -98,6 +98,9 @@ pub enum ThreadsNote {
     FixedTime {
         /// Seconds of a run.
         seconds: f64,
+        /// With more threads they took much more CPU time. So their time is no speed.
+        #[serde(default)]
+        more_work: bool,
     },
     /// No whole run took more CPU time than the start of a program.
     HardlyComputes {

@@ -7,8 +7,8 @@
 //! random order. These windows choose nothing. Only the ratio within rounds counts. It is the last
 //! comparison of a search for number and placement ([`crate::last_comparison`]), of two ways. It
 //! ends once the gain is known to half of the tolerance or to a quarter of itself. At the latest it
-//! ends with the budget. Beside other programs it always does: its first rounds may all fall into
-//! one burst of theirs.
+//! ends with the budget. Beside other programs it does not end early: its first rounds may all fall
+//! into one burst of theirs. It also ends if the progress of a program that goes on running jumps.
 //!
 //! *Limits.* It does not see bursts or pauses of others that are longer than itself. It says
 //! nothing about a third number. If the search found the program's own number, that one is compared
@@ -96,6 +96,7 @@ impl Confirmation {
         let notes = self.comparison.notes().into_iter();
         // The verdict already says why there is no gain.
         let said = |note: &LastComparisonNote| match note {
+            LastComparisonNote::CutShort { reason: Unmeasured::Jumped { .. }, .. } => true,
             LastComparisonNote::CutShort { reason, .. } => self.verdict().failed() == Some(reason),
             _ => false,
         };
@@ -115,7 +116,7 @@ impl Confirmation {
     ) -> Self {
         let fewer = compared.default.is_some_and(|default| default > compared.n);
         let (within, budget) = (request.within, request.time());
-        let choice = comparison.rounds.choice(fewer, within);
+        let choice = comparison.choice(fewer, within);
         Self { compared, comparison, choice, within, budget }
     }
 }
@@ -165,6 +166,8 @@ enum Contenders {
     AboveMax(ThreadsNote),
     /// There are other numbers, but no probe of them, and none may be compared.
     NoneProbed,
+    /// Runs take a fixed time, which is no speed.
+    FixedTime,
     /// There is no other number.
     NoOther,
 }
@@ -239,6 +242,9 @@ fn contenders(
     found: &FoundNumber,
     program: &ProgramProber,
 ) -> Result<Contenders, JobError> {
+    if outcome.fixed_time().is_some() {
+        return Ok(Contenders::FixedTime);
+    }
     let own = default(question, program)?;
     let most = question.counting()?.parameter(question.range.max);
     // A number above the user's limit is tried only if it is the program's default.
@@ -291,6 +297,8 @@ fn contenders(
         looks: ComparedRounds::LOOKS,
         ranked_on: outcome.ranked_on(question.contexts),
         alike_count_less: true,
+        own_load: true,
+        goes_on: question.search.goes_on,
         unplaced: Vec::new(),
     }))
 }

@@ -26,6 +26,9 @@ use std::time::Duration;
 /// From this share of the program's CPU time on, watching is worth a note.
 const WATCHING_NOTABLE: f64 = 0.05;
 
+/// Runs of a fixed time that take this many times the CPU time with more threads do more work.
+const MORE_WORK: f64 = 1.5;
+
 /// The outcome of a search so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadsOutcome {
@@ -224,6 +227,15 @@ impl ThreadsOutcome {
         }
     }
 
+    /// The seconds of each whole run, if these do more work with more threads in the same time. Then
+    /// their time is no speed, and nothing can be compared by it.
+    pub(super) fn fixed_time(&self) -> Option<f64> {
+        self.notes.iter().find_map(|note| match note {
+            ThreadsNote::FixedTime { seconds, more_work: true } => Some(*seconds),
+            _ => None,
+        })
+    }
+
     fn nothing_compared(&self, found: &FoundNumber) -> NothingCompared {
         let mut numbers: Vec<u32> = found.attempts.iter().map(|one| one.probe.parameter).collect();
         numbers.sort_unstable();
@@ -235,6 +247,7 @@ impl ThreadsOutcome {
         NothingCompared {
             n: found.parameter,
             above_max,
+            fixed_time: self.fixed_time(),
             numbers: numbers.len(),
             // A run that was only timed is no loss.
             set_aside: SetAside { earlier: 0, ..self.set_aside },
@@ -344,9 +357,9 @@ fn shown(
         // Then the answer means nothing, so it comes first.
         let of_runs = |shown: &ShownProbe| told_by(shown) == Measure::Runs;
         if probes.iter().all(of_runs) {
-            let probes = || probes.iter().map(|shown| &shown.probe);
-            let hardly = hardly_computes(probes(), question.contexts);
-            notes.splice(0..0, hardly.into_iter().chain(fixed_time(probes())));
+            let probes: Vec<&Probe> = probes.iter().map(|shown| &shown.probe).collect();
+            let hardly = hardly_computes(&probes, question.contexts);
+            notes.splice(0..0, hardly.into_iter().chain(fixed_time(&probes, question.contexts)));
         }
     }
     if probes.iter().any(|probe| told_by(probe) == Measure::CpuTime) {
@@ -368,33 +381,29 @@ fn shown(
 
 /// A note if these whole runs take the same time, to within 2 %. The greatest n must be at least
 /// twice the least.
-fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote> {
-    let (mut numbers, mut times) = ([u32::MAX, 0], [f64::INFINITY, 0.0]);
-    for Probe { parameter: n, progress, .. } in probes {
-        let time = 1.0 / progress.rate;
-        numbers = [numbers[0].min(*n), numbers[1].max(*n)];
-        times = [times[0].min(time), times[1].max(time)];
-    }
-    let [least, most] = times;
-    let fixed = numbers[1] / 2 >= numbers[0] && most <= 1.02 * least;
-    fixed.then_some(ThreadsNote::FixedTime { seconds: (least + most) / 2.0 })
+fn fixed_time(probes: &[&Probe], contexts: u32) -> Option<ThreadsNote> {
+    let times = || probes.iter().map(|probe| 1.0 / probe.progress.rate);
+    let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    let fewest = probes.iter().min_by_key(|probe| probe.parameter)?;
+    let greatest = probes.iter().max_by_key(|probe| probe.parameter)?;
+    let fixed = greatest.parameter / 2 >= fewest.parameter && most <= 1.02 * least;
+    let [few, many] = [fewest, greatest].map(|probe| computed(probe, contexts));
+    let more_work = few > START_TIME.as_secs_f64() && many >= MORE_WORK * few;
+    fixed.then_some(ThreadsNote::FixedTime { seconds: (least + most) / 2.0, more_work })
 }
 
 /// A note if no whole run took more CPU time than the start of a program.
-fn hardly_computes<'a>(
-    probes: impl Iterator<Item = &'a Probe>,
-    contexts: u32,
-) -> Option<ThreadsNote> {
-    let mut longest: Option<f64> = None;
-    for Probe { profile, progress, .. } in probes {
-        let time = 1.0 / progress.rate;
-        let computed = profile.cpu_util / 100.0 * f64::from(contexts) * time;
-        if computed > START_TIME.as_secs_f64() {
-            return None;
-        }
-        longest = Some(longest.unwrap_or_default().max(time));
+fn hardly_computes(probes: &[&Probe], contexts: u32) -> Option<ThreadsNote> {
+    if probes.iter().any(|probe| computed(probe, contexts) > START_TIME.as_secs_f64()) {
+        return None;
     }
-    longest.map(|seconds| ThreadsNote::HardlyComputes { seconds })
+    let seconds = probes.iter().map(|probe| 1.0 / probe.progress.rate).reduce(f64::max)?;
+    Some(ThreadsNote::HardlyComputes { seconds })
+}
+
+/// The CPU time of a whole run, in seconds.
+fn computed(probe: &Probe, contexts: u32) -> f64 {
+    probe.profile.cpu_util / 100.0 * f64::from(contexts) / probe.progress.rate
 }
 
 /// Which probes were watched by another layer than the last one. The output names the last.
@@ -496,25 +505,32 @@ mod tests {
         Probe { parameter, threads: parameter, profile, progress, cost }
     }
 
+    /// A run on two contexts, with their utilization.
+    fn computing(&(n, time, cpu_util): &(u32, f64, f64)) -> Probe {
+        let profile = SchedulingProfile { cpu_util, ..SchedulingProfile::default() };
+        Probe { profile, ..run(&(n, time)) }
+    }
+
     #[test]
     fn runs_of_a_fixed_time_are_told() {
-        let told =
-            |runs: &[(u32, f64)]| fixed_time(runs.iter().map(run).collect::<Vec<_>>().iter());
-        let fixed = told(&[(2, 1.03), (4, 1.034), (1, 1.032)]);
-        assert_eq!(fixed, Some(ThreadsNote::FixedTime { seconds: 1.032 }));
+        let told = |runs: &[(u32, f64, f64)]| {
+            let runs: Vec<Probe> = runs.iter().map(computing).collect();
+            fixed_time(&runs.iter().collect::<Vec<_>>(), 2)
+        };
+        let fixed = |more_work| Some(ThreadsNote::FixedTime { seconds: 1.032, more_work });
+        let runs = |cpu_util| [(2, 1.03, 90.0), (4, 1.034, cpu_util), (1, 1.032, 50.0)];
+        assert_eq!((told(&runs(95.0)), told(&runs(60.0))), (fixed(true), fixed(false)));
         for runs in [&[(2, 1.0), (4, 1.03)][..], &[(2, 1.0), (3, 1.0)], &[(2, 1.0)], &[]] {
-            assert_eq!(told(runs), None, "{runs:?}");
+            let runs: Vec<_> = runs.iter().map(|&(n, time)| (n, time, 50.0)).collect();
+            assert_eq!(told(&runs), None, "{runs:?}");
         }
     }
 
     #[test]
     fn runs_that_hardly_compute_are_told() {
         let told = |runs: &[(u32, f64, f64)]| {
-            let run = |&(n, time, cpu_util): &(u32, f64, f64)| Probe {
-                profile: SchedulingProfile { cpu_util, ..SchedulingProfile::default() },
-                ..run(&(n, time))
-            };
-            hardly_computes(runs.iter().map(run).collect::<Vec<_>>().iter(), 2)
+            let runs: Vec<Probe> = runs.iter().map(computing).collect();
+            hardly_computes(&runs.iter().collect::<Vec<_>>(), 2)
         };
         let hardly = |seconds| Some(ThreadsNote::HardlyComputes { seconds });
         assert_eq!(told(&[(2, 0.003, 50.0), (1, 0.004, 50.0)]), hardly(0.004));

@@ -119,7 +119,7 @@ fn place_and_compare(
     let comparison = comparison(&part, &compared, best, program, caller, store, events)?;
     store.learn(info.id, &info.new.workload, &comparison.unit)?;
     let fewer = compared.default.unwrap_or(program.cpus) > n;
-    let choice = comparison.rounds.choice(fewer, request.threads.within);
+    let choice = comparison.choice(fewer, request.threads.within);
     let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
     let mut left_undone = Vec::new();
     let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
@@ -213,6 +213,8 @@ fn contenders(
             looks: 1,
             ranked_on: number.outcome.ranked_on(program.contexts()),
             alike_count_less: true,
+            own_load: true,
+            goes_on: program.goes_on(),
             unplaced,
         };
         Ok(NewCampaign {

@@ -166,7 +166,7 @@ impl ModelProber {
         let of = accounts.at.seconds() * self.platform.contexts() as f64;
         let others = Some(OtherLoad::new(accounts.others.seconds(), of));
         let (unit, roles) = (self.unit.clone(), roles(&accounts));
-        Ok(Probed { probe, unit, watts: None, roles, others, below_floor: false })
+        Ok(Probed { probe, unit, watts: None, roles, others, unwatched: None, below_floor: false })
     }
 }
 

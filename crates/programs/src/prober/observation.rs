@@ -23,6 +23,8 @@ pub(super) struct Observation {
     pub(super) notes: Vec<ProgramNote>,
     /// The share of the contexts that other programs took; `None` is filled in at the end.
     pub(super) others: Option<OtherLoad>,
+    /// The part of `others` in whole runs that were not watched.
+    pub(super) unwatched: Option<OtherLoad>,
     pub(super) disturbed: bool,
     /// The mean power of the processor, if the user asked for it.
     pub(super) watts: Option<f64>,
@@ -39,11 +41,12 @@ pub(super) struct Observation {
     pub(super) below: bool,
 }
 
-/// A whole run: how long it took, and what its progress was.
+/// A whole run: how long it took, what its progress was, and what others took meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WholeRun {
     pub(super) seconds: f64,
     pub(super) rate: f64,
+    pub(super) others: Option<OtherLoad>,
 }
 
 impl Observation {
@@ -65,6 +68,7 @@ impl Observation {
             unit,
             notes: Vec::new(),
             others: None,
+            unwatched: None,
             disturbed: true,
             watts: None,
             usage: None,
@@ -98,18 +102,21 @@ impl Observation {
 
     /// A whole run.
     pub(super) fn run(&self) -> Option<WholeRun> {
-        self.seconds.map(|seconds| WholeRun { seconds, rate: self.progress.rate })
+        let (rate, others) = (self.progress.rate, self.others);
+        self.seconds.map(|seconds| WholeRun { seconds, rate, others })
     }
 
     /// Sets the mean of this run and of further ones that were not watched, with its standard
     /// error. The profile stays that of this run. Its time does not count if watching took much of
-    /// it and there are other runs.
+    /// it and there are other runs. The load of others is that of all runs.
     pub(super) fn of_several_runs(&mut self, others: &[WholeRun]) {
         let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
         self.disturbed = much && others.is_empty();
         let own = self.run().filter(|_| !much || others.is_empty());
         let runs: Vec<WholeRun> = own.into_iter().chain(others.iter().copied()).collect();
         self.progress = mean_progress(self.progress.measure, &runs);
+        self.unwatched = others.iter().filter_map(|run| run.others).reduce(OtherLoad::with);
+        self.others = self.others.into_iter().chain(self.unwatched).reduce(OtherLoad::with);
     }
 
     /// How the second half differs from the first.
@@ -155,10 +162,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_burst_in_a_run_that_nobody_watched_counts() {
+        let burst = OtherLoad { pressure: Some(0.9), ..OtherLoad::new(2.0, 4.0) };
+        let progress = Progress { rate: 1.0, error: None, measure: Measure::Runs };
+        let ran = (Activity::none(Duration::from_secs(1)), None);
+        let mut seen = Observation::new(ran, 2, Duration::ZERO, (progress, Unit::cost("s")));
+        (seen.seconds, seen.others) = (Some(1.0), Some(OtherLoad::new(0.0, 4.0)));
+        let further = |others| WholeRun { seconds: 2.0, rate: 0.5, others };
+        seen.of_several_runs(&[further(Some(burst)), further(None)]);
+        assert_eq!(seen.unwatched, Some(burst));
+        assert_eq!(seen.others, Some(OtherLoad::new(2.0, 8.0)), "no pressure is known of one");
+    }
+
+    #[test]
     fn runs_have_the_standard_error_of_their_mean_also_where_they_print_zero() {
         let of = |measure, runs: &[(f64, f64)]| {
-            let runs: Vec<WholeRun> =
-                runs.iter().map(|&(seconds, rate)| WholeRun { seconds, rate }).collect();
+            let runs: Vec<WholeRun> = runs
+                .iter()
+                .map(|&(seconds, rate)| WholeRun { seconds, rate, others: None })
+                .collect();
             let Progress { rate, error, .. } = mean_progress(measure, &runs);
             (rate, error)
         };

@@ -47,6 +47,7 @@ impl Tuned {
             default: Some(8),
             unplaced: None,
             others: None,
+            cut_short: None,
         }
     }
 

@@ -12,7 +12,7 @@
 //! is judged by the second one ([`ProbeJudge::first_was_starved`]). It is not made again. It counts
 //! less.
 
-use pinwise_measure::{Measurement, Probed, Progress, starved};
+use pinwise_measure::{Measurement, Probed, Progress, jumped, starved, usual};
 use std::time::Duration;
 
 /// How often a doubtful probe is repeated.
@@ -20,10 +20,6 @@ pub(super) const REPEATS: u32 = 3;
 /// How many times longer each repeat of a probe without progress is, and of another doubtful one.
 pub(super) const LONGER: f64 = 4.0;
 pub(super) const LITTLE_LONGER: f64 = 2.0;
-/// Progress has jumped if it is more than this many times the earlier progress with the same
-/// number. It has also jumped if it is less than this part of it. A choice: windows of a busy
-/// machine seldom differ by as much.
-pub(super) const JUMP: f64 = 4.0;
 
 /// Why a probe is doubtful.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,9 +114,8 @@ impl ProbeJudge {
                 return Some(ProbeDoubt::Starved(more));
             }
         }
-        let times = value? / median(before)?;
-        let jumped = if times > 1.0 { times > JUMP && !eased } else { times < 1.0 / JUMP };
-        jumped.then_some(ProbeDoubt::Jumped(times))
+        let times = value? / usual(&before)?;
+        jumped(times, eased).then_some(ProbeDoubt::Jumped(times))
     }
 
     /// How much more the first probe lost than the second one, if that makes it starved. `None`:
@@ -156,9 +151,4 @@ impl ProbeJudge {
     pub(super) fn taken(&mut self) -> Duration {
         std::mem::take(&mut self.repeated).cost
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }

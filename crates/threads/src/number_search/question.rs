@@ -160,7 +160,7 @@ mod tests {
             let roles = Vec::new();
             let unit = Unit::rate("1/s");
             let probe = probe(2, 2, 3.0);
-            Probed { probe, unit, watts, roles, others: None, below_floor: false }
+            Probed { probe, unit, watts, roles, others: None, unwatched: None, below_floor: false }
         };
         assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
         assert!(search.valued(&watts(None)).is_err());

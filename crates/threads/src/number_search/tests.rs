@@ -1,6 +1,6 @@
 //! Tests of [`NumberSearch`].
 
-use super::probe_judge::{JUMP, LITTLE_LONGER, LONGER, REPEATS};
+use super::probe_judge::{LITTLE_LONGER, LONGER, REPEATS};
 use super::*;
 use crate::fixture::{Bed, probe};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 use pinwise_campaign::{Ending, MemoryJournal, drive};
 use pinwise_measure::{
-    Measure, MeasureError, Probe, Progress, Retry, SchedulingProfile, Setting, ThreadCount,
+    JUMP, Measure, MeasureError, Probe, Progress, Retry, SchedulingProfile, Setting, ThreadCount,
 };
 use std::cell::Cell;
 
