@@ -27,6 +27,10 @@ pub struct SweepQuestion {
     /// greater number promises more threads. If it makes no more from some number on, and is no
     /// faster ([`ThreadCeiling`]), greater ones count as that one. Whole runs are not counted.
     pub counted: bool,
+    /// Doubtful probes are made again. False in campaigns of earlier versions, which took them as
+    /// they were.
+    #[serde(default)]
+    pub doubts: bool,
 }
 
 /// The result of a sweep.
@@ -147,7 +151,8 @@ mod tests {
     use crate::fixture::attempt;
 
     fn of(candidates: &[u32], rounds: u32, tolerance: f64) -> SweepQuestion {
-        SweepQuestion { candidates: candidates.to_vec(), rounds, tolerance, counted: false }
+        let candidates = candidates.to_vec();
+        SweepQuestion { candidates, rounds, tolerance, counted: false, doubts: true }
     }
 
     /// All its probes, of a program that makes this number of threads for a number.

@@ -51,8 +51,13 @@ impl Testbed for Phases {
 }
 
 fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
-    let sweep =
-        SweepQuestion { candidates: vec![16, 20, 24], rounds: 3, tolerance: 0.01, counted: false };
+    let sweep = SweepQuestion {
+        candidates: vec![16, 20, 24],
+        rounds: 3,
+        tolerance: 0.01,
+        counted: false,
+        doubts: false,
+    };
     let search = NumberQuestion {
         method: SearchMethod::Sweep(sweep),
         window: Duration::from_millis(100),

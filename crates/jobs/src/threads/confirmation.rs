@@ -28,9 +28,9 @@ use crate::last_comparison::{
     Seen,
 };
 use crate::stored_campaign::{self, part_for};
-use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
+use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_linux::Pid;
-use pinwise_measure::{Measure, Measurement, Probed, Testbed};
+use pinwise_measure::{Measure, Measurement, Probed, Setting, Testbed, ThreadCount};
 use pinwise_placement::{
     ComparedRounds, LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way,
 };
@@ -38,7 +38,8 @@ use pinwise_present::NumberVerdict;
 use pinwise_threads::{FoundNumber, Jump, ThreadsNote};
 use std::time::Duration;
 
-/// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise.
+/// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise. It
+/// has more if probes showed nothing in as many.
 const WINDOWS: f64 = 4.0;
 
 /// The assumed length of a measurement, in its windows: the program starts first, or settles. This
@@ -180,12 +181,13 @@ pub(super) fn confirm(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<Confirmed, JobError> {
-    let &Confirming { info, question, outcome, found } = confirming;
+    let &Confirming { info, question, found, .. } = confirming;
     let step = TunePart::LastComparison;
     let part = match stored_campaign::part(store, &Parent::new(info.id, &step))? {
         Some(part) => part,
         None => {
-            let contenders = contenders(question, outcome, found, program)?;
+            let records = store.records(info.id)?;
+            let contenders = contenders(confirming, &records, program)?;
             let Contenders::Two(compared) = contenders else {
                 let uncompared = !matches!(contenders, Contenders::NoOther);
                 let note = match contenders {
@@ -237,11 +239,11 @@ pub(super) fn confirm(
 
 /// Decides what is compared.
 fn contenders(
-    question: &ThreadsQuestion,
-    outcome: &ThreadsOutcome,
-    found: &FoundNumber,
+    confirming: &Confirming<'_>,
+    records: &[Record],
     program: &ProgramProber,
 ) -> Result<Contenders, JobError> {
+    let &Confirming { question, outcome, found, .. } = confirming;
     if outcome.fixed_time().is_some() {
         return Ok(Contenders::FixedTime);
     }
@@ -282,7 +284,14 @@ fn contenders(
         .map(|window| window.as_secs_f64().max(f64::MIN_POSITIVE));
     // Windows are shorter if such long ones would leave too few rounds.
     let fit = time.as_secs_f64() / (2 * GOOD_ROUNDS) as f64 / (MEASUREMENT * window);
-    let windows = window / base * if whole { 1.0 } else { fit.clamp(1.0, WINDOWS) };
+    let windows = match whole {
+        true => window / base,
+        false => {
+            // A window in which nothing can get done would count as a speed of 0.
+            let enough = [Some(n), own.n].into_iter().flatten().map(|n| enough(n, records));
+            enough.fold(window / base * fit.clamp(1.0, WINDOWS), f64::max)
+        }
+    };
     Ok(Contenders::Two(LastComparisonQuestion {
         n,
         default: own.n,
@@ -301,6 +310,20 @@ fn contenders(
         goes_on: question.search.goes_on,
         unplaced: Vec::new(),
     }))
+}
+
+/// The shortest effort of a probe of `n` that showed progress, if shorter ones showed none. 0: none
+/// was empty.
+fn enough(n: u32, records: &[Record]) -> f64 {
+    let setting = Setting::Threads(ThreadCount { n: Some(n), placed: None });
+    let own = records.iter().filter(|record| record.trial.setting == setting);
+    let probes = own.filter_map(|record| {
+        Some((record.trial.effort.windows, record.outcome.as_ref().ok()?.performance))
+    });
+    let (empty, full): (Vec<_>, Vec<_>) = probes.partition(|&(_, progress)| progress <= 0.0);
+    let longest = empty.iter().map(|probe| probe.0).fold(0.0, f64::max);
+    let longer = full.iter().map(|probe| probe.0).filter(|windows| *windows > longest);
+    if empty.is_empty() { 0.0 } else { longer.reduce(f64::min).unwrap_or(longest) }
 }
 
 /// The number that the program uses on its own.
@@ -333,4 +356,37 @@ fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {
     let unit = question.unit(&probed.unit);
     let (others, below_floor) = (probed.others, probed.below_floor);
     Some(Seen { value, unit, others, modelled, lost, below_floor })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::{Purpose, Trial};
+    use pinwise_measure::Effort;
+
+    #[test]
+    fn fresh_windows_are_as_long_as_probes_had_to_be() {
+        let record = |&(n, windows, rate): &(u32, f64, f64)| Record {
+            number: 0,
+            trial: Trial {
+                setting: Setting::Threads(ThreadCount { n: Some(n), placed: None }),
+                purpose: Purpose::Other,
+                effort: Effort { windows },
+            },
+            outcome: Ok(Measurement::new(rate, Duration::ZERO)),
+            elapsed: Duration::ZERO,
+        };
+        let enough = |n, probes: &[(u32, f64, f64)]| {
+            enough(n, &probes.iter().map(record).collect::<Vec<_>>())
+        };
+        let probes = [
+            (4, 1.0, 0.0),
+            (4, 4.0, 0.0),
+            (4, 16.0, 2.0),
+            (4, 64.0, 2.0),
+            (2, 1.0, 0.0),
+            (8, 2.0, 1.0),
+        ];
+        assert_eq!([4, 2, 8, 1].map(|n| enough(n, &probes)), [16.0, 1.0, 0.0, 0.0]);
+    }
 }

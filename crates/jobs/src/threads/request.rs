@@ -258,6 +258,7 @@ impl ThreadsQuestion {
                     rounds,
                     tolerance: within,
                     counted,
+                    doubts: true,
                 })
             }
         };

@@ -20,7 +20,7 @@ pub enum NumberSearchError {
     /// The progress of a program that keeps running jumped.
     #[error(transparent)]
     Jumped(#[from] Jump),
-    /// A survey has nothing to choose from, or a probe of it shows nothing.
+    /// A survey has nothing to choose from, or a probe shows nothing.
     #[error(transparent)]
     #[serde(untagged)]
     Survey(#[from] SpeedSearchError),

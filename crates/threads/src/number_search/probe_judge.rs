@@ -1,4 +1,4 @@
-//! [`ProbeJudge`]: whether a probe of a survey is doubtful, so that it is made again.
+//! [`ProbeJudge`]: whether a probe of a survey or a sweep is doubtful, so that it is made again.
 //!
 //! *Problem.* A single bad probe can decide a search. A program that got no CPU, or whose load has
 //! changed, looks slow with the number that was tried then.
@@ -10,7 +10,7 @@
 //!
 //! *The first probe.* What is usual follows from the earlier probes of the stage. So the first one
 //! is judged by the second one ([`ProbeJudge::first_was_starved`]). It is not made again. It counts
-//! less.
+//! less in a survey.
 
 use pinwise_measure::{Measurement, Probed, Progress, jumped, starved, usual};
 use std::time::Duration;

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     Attempt, Jump, NumberAdvice, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerStep,
-    SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchStep,
-    SweepResult,
+    SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchError,
+    SpeedSearchStep, SweepResult,
 };
 use pinwise_campaign::{Purpose, Record, Step, Trial};
 use pinwise_measure::{
@@ -225,9 +225,17 @@ impl<'a> SearchState<'a> {
         self.judge.repeat(doubt, cost);
     }
 
-    /// Why a probe of a survey, which asked for this number, is doubtful, if it is.
+    /// Why a probe that asked for this number is doubtful, if it is.
     fn doubt(&mut self, measurement: &Measurement, asked: Option<u32>) -> Option<ProbeDoubt> {
-        let MethodState::Survey(_) = self.state else { return None };
+        let doubts = match &self.search.method {
+            SearchMethod::Survey(_) => true,
+            SearchMethod::Sweep(sweep) => sweep.doubts,
+            // It compares no speeds.
+            SearchMethod::Reinforcer(_) => false,
+        };
+        if !doubts {
+            return None;
+        }
         let value = Probed::of(measurement).and_then(|probed| self.search.value(&probed)).ok();
         // Progress of another run of the program may differ.
         let same = |attempt: &&Attempt| self.search.goes_on && Some(attempt.asked) == asked;
@@ -269,6 +277,9 @@ impl<'a> SearchState<'a> {
             }
             MethodState::Reinforcer(reinforcer) => {
                 reinforcer.observe(profile);
+            }
+            MethodState::Sweep if doubt == Some(ProbeDoubt::Idle) => {
+                return Err(SpeedSearchError::Idle { threads: asked, cost }.into());
             }
             MethodState::Sweep => {}
         }

@@ -40,6 +40,7 @@ pub(super) fn sweep(candidates: &[u32], rounds: u32) -> NumberQuestion {
         rounds,
         tolerance: 0.0,
         counted: false,
+        doubts: true,
     }))
 }
 
@@ -284,6 +285,33 @@ fn a_starved_probe_is_repeated_and_decides_nothing() {
     assert_ne!(records[1].trial.setting, records[2].trial.setting);
 }
 
+/// Nothing gets done in the second one, the fourth is starved, and the sixth is far too fast.
+#[test]
+fn a_sweep_makes_doubtful_probes_again_and_no_other_ones() {
+    let search = NumberQuestion { goes_on: true, ..sweep(&[1, 2, 4], 3) };
+    let odd =
+        |_: u32, record: usize| [1.0, 0.0, 1.0, 0.1, 1.0, 20.0].get(record).map_or(1.0, |x| *x);
+    let lost = [0.0, 0.0, 0.0, 0.9];
+    let (ending, records) = beside(&search, &lost, odd);
+    assert_eq!(
+        (ending, probed(&records)),
+        (Ending::Finished, vec![1, 2, 2, 4, 4, 1, 1, 2, 4, 1, 2, 4, 1])
+    );
+    let found = search.answer(&same, &records).unwrap();
+    let aside = SetAside { idle: 1, starved: 1, jumped: 1, ..SetAside::default() };
+    assert_eq!((found.parameter, found.set_aside, found.attempts.len()), (4, aside, 10));
+    // A load that stays another ends it.
+    let (_, records) = beside(&search, &[], |_, record| if record >= 3 { 20.0 } else { 1.0 });
+    let why = search.answer(&same, &records).unwrap_err().why;
+    assert!(matches!(why, Some(NumberSearchError::Jumped(_))), "{why:?}");
+    // Earlier versions took probes as they were, and stored no rule for it.
+    let stored = serde_json::to_string(&search).unwrap().replace(r#","doubts":true"#, "");
+    let earlier: NumberQuestion = serde_json::from_str(&stored).unwrap();
+    assert_ne!(earlier, search);
+    let (_, records) = beside(&earlier, &lost, odd);
+    assert_eq!(probed(&records), [1, 2, 4, 1, 2, 4, 1, 2, 4, 1]);
+}
+
 /// Only the second one shows that the first was unusual.
 #[test]
 fn a_first_probe_that_was_starved_counts_less() {
@@ -411,13 +439,14 @@ fn a_program_that_gets_nothing_done_is_told_in_the_end() {
         let probe = amdahl(n, windows, record, stage)?;
         Ok(Probe { progress: Progress { rate: 0.0, ..probe.progress }, ..probe })
     };
-    let search = survey(4);
-    let records = resumes(&search, dead);
-    assert_eq!(records.len(), 1 + REPEATS as usize);
-    let unfound = search.answer(&same, &records).unwrap_err();
-    assert_eq!((unfound.set_aside.idle, unfound.attempts.len()), (3, 1), "the last one counts");
-    let why = unfound.why.unwrap();
-    assert!(matches!(why, NumberSearchError::Survey(SpeedSearchError::Idle { .. })), "{why}");
+    for search in [survey(4), sweep(&[1, 2], 2)] {
+        let records = resumes(&search, dead);
+        assert_eq!(records.len(), 1 + REPEATS as usize);
+        let unfound = search.answer(&same, &records).unwrap_err();
+        assert_eq!((unfound.set_aside.idle, unfound.attempts.len()), (3, 1), "the last one counts");
+        let why = unfound.why.unwrap();
+        assert!(matches!(why, NumberSearchError::Survey(SpeedSearchError::Idle { .. })), "{why}");
+    }
 }
 
 /// n of a record.
