@@ -74,10 +74,10 @@ pub enum LastComparisonNote {
         /// Why.
         reason: Unmeasured,
     },
-    /// Something disturbed the measurements while a number was placed.
+    /// Something disturbed the measurements while numbers were placed.
     WhilePlaced {
-        /// The number.
-        n: u32,
+        /// The numbers.
+        numbers: Vec<u32>,
         /// The note.
         note: ProgramNote,
     },

@@ -161,7 +161,7 @@ fn last_comparison_notes() -> Vec<LastComparisonNote> {
         DefaultInferred { n: 24, threads: 25 }
         NotMeasured { n: 24, policy: Some(Policy::Compact), error: error() }
         NotPlaced { n: 24, reason: Unmeasured::NoTime }
-        WhilePlaced { n: 24, note: ProgramNote::ThreadsReplaced { times: 1 } }
+        WhilePlaced { numbers: vec![24], note: ProgramNote::ThreadsReplaced { times: 1 } }
         Busy { share: 0.239 }
         ComparisonBusy { share: 0.239 }
         RoundsStarved { rounds: 12, of: 40 }

@@ -138,7 +138,7 @@ pub(crate) fn is_set(n: u32, guess: bool) -> String {
     format!("n = {n} is set now{doubt}")
 }
 
-fn listed(numbers: &[u32]) -> String {
+pub(crate) fn listed(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
