@@ -124,9 +124,6 @@ pub enum LastComparisonNote {
     Set {
         /// The number.
         n: u32,
-        /// It is a guess at the one that the process began with.
-        #[serde(default)]
-        guess: bool,
     },
     /// A sentence that begins small and has no full stop: from a store that was written before
     /// notes had kinds.

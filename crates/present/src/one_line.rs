@@ -130,7 +130,7 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Pieces { pieces: 128 }
         SharedCores {}
         Simulated {}
-        Set { n: 24, guess: true }
+        Set { n: 24 }
         NotSet { n: 24, command: "kill -USR24 4242".into() }
         LimitsRestored {}
         Program { 0: ProgramNote::MaybeTotal }
@@ -168,7 +168,7 @@ fn last_comparison_notes() -> Vec<LastComparisonNote> {
         WindowsMissing { windows: 12, error: error() }
         CutShort { rounds: 12, reason: failed() }
         FewRounds { rounds: 3 }
-        Set { n: 24, guess: true }
+        Set { n: 24 }
         Text { text: text() }
     );
     notes.extend(unmeasured().into_iter().flat_map(|reason| {
@@ -344,7 +344,7 @@ fn notices_while_a_job_runs() {
         FewerRounds { rounds: 12, asked: 30, draws: 10 }
         BoundNotReached { name: "statistical".into(), first: 1000, drawn: 400 }
         NotPlacedAgain { n: 24, reason: Unmeasured::NoTime }
-        NumberReturned { pid: 21873, n: 24, guess: true }
+        NumberReturned { pid: 21873, n: 24 }
         NumberLeft { pid: 21873 }
         MeasuringCaches {}
         Characterizing { machine, levels: levels(), benchmarks: 19, sets: 84, runs: 252, rounds: 3 }

@@ -293,8 +293,8 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
             "only {} of the last comparison fit the budget: raise --budget for narrower intervals",
             figures::counted(*rounds, "round")
         ),
-        LastComparisonNote::Set { n, guess } => {
-            format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n, *guess))
+        LastComparisonNote::Set { n } => {
+            format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n))
         }
         LastComparisonNote::Text { text } => text.clone(),
     }
