@@ -494,6 +494,46 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     assert!(!pinwise_linux::process::ended(running.pid()), "what was running goes on");
 }
 
+/// Works all the time, but hardly for a while after each change of a file. Then it does four times
+/// as much every 30 ms.
+pub(crate) fn warming(path: &str) {
+    let (mut given, mut since) = (String::new(), Instant::now());
+    let end = Instant::now() + LIFE;
+    while Instant::now() < end {
+        let now = fs::read_to_string(path).unwrap_or_default();
+        if now != given {
+            (given, since) = (now, Instant::now());
+        }
+        let step = Duration::from_millis(2);
+        let share = (0.001 * 4_f64.powf(since.elapsed().as_secs_f64() / 0.03)).min(1.0);
+        let begin = Instant::now();
+        while begin.elapsed() < step.mul_f64(share) {
+            std::hint::spin_loop();
+        }
+        thread::sleep(step.saturating_sub(begin.elapsed()));
+    }
+}
+
+#[test]
+fn what_comes_right_after_a_change_is_left_out_without_a_metric_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("workers");
+    let set = NumberSetter::Command(format!("echo {{n}} > {}", file.display()));
+    let running = crate::Program::start(&format!("warming {}", file.display()));
+    let works = ProbedProgram::Running(running.pid(), set);
+    let mut prober = LinuxProber::new(machine(), works, options(), Interrupt::default()).unwrap();
+    // Of the time in which it did not wait for a CPU. Beside other programs two stretches may agree
+    // by chance.
+    let worked = (2..12).map(|n| {
+        prober.probe(n, WINDOW).unwrap();
+        let activity = &prober.probes().last().unwrap().activity;
+        let waited: Duration = activity.threads.iter().map(|thread| thread.waited).sum();
+        activity.ran().as_secs_f64() / activity.elapsed.saturating_sub(waited).as_secs_f64()
+    });
+    let worked: Vec<f64> = worked.collect();
+    assert!(worked.iter().any(|&share| share > 0.5), "no probe waited: {worked:?}");
+}
+
 /// A service that is ten times as slow with 2 as with another number. What it is given is written
 /// line by line. Its rate moves by less than 1: pinwise waits for a metric that stands still.
 fn prober_with_floor(running: &crate::Program, sets: &std::path::Path, rate: u32) -> LinuxProber {
