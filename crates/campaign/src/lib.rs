@@ -13,5 +13,5 @@ pub use record::{Purpose, Record, TRIES, Trial, settled};
 pub use run::{Ending, Step, Strategy, drive};
 pub use store::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignLock, CampaignState, Kind, Listing,
-    MachineDocument, NewCampaign, Parent, Store, StoreError, StoreJournal,
+    MachineDocument, NewCampaign, Parent, Store, StoreError, StoreJournal, private_folder,
 };

@@ -37,6 +37,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -62,12 +64,26 @@ pub struct Listing {
     pub unreadable: Vec<(CampaignId, StoreError)>,
 }
 
+/// Makes a folder that only this user may read, with those above it. One that is there stays as it
+/// is.
+///
+/// # Errors
+/// It cannot be made.
+pub fn private_folder(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Makes an empty file for this user alone, if there is none. Where that fails, SQLite says why.
+fn make_private(path: &Path) {
+    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+}
+
 impl Store {
     /// Opens the store; creates it, and the folder it is in, if there is none. One that this
     /// process may only read serves for that.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| {
+            private_folder(folder).map_err(|error| {
                 unusable(
                     path,
                     format!(
@@ -77,6 +93,7 @@ impl Store {
                 )
             })?;
         }
+        make_private(path);
         let connection = connect(path).map_err(|error| explain(path, &error))?;
         let inode = Inode::of(path);
         let (path, locked) = (path.to_owned(), RefCell::default());

@@ -4,8 +4,8 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use pinwise_jobs::{JobError, check_writable, unwritable_reason};
 use pinwise_present::{one_line, printable};
 use std::fmt;
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,8 +36,17 @@ impl std::error::Error for Interrupted {}
 
 /// The bytes of a file that the command line names.
 pub(crate) fn read_input(path: &Path) -> anyhow::Result<Vec<u8>> {
-    fs::read(path).map_err(no_input)
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(no_input)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(no_input)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Usage("it has more than 256 MiB".into()).into());
+    }
+    Ok(bytes)
 }
+
+/// The longest input. A device would fill the memory.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// Why a file that the command line names could not be read.
 pub(crate) fn no_input(error: io::Error) -> anyhow::Error {

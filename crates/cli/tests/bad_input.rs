@@ -85,6 +85,13 @@ fn what_is_about_a_metric_is_refused_without_one() {
 }
 
 #[test]
+fn an_input_without_an_end_is_refused() {
+    let output = support::pinwise(["bound", "/dev/zero"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("more than 256 MiB"), "{text}");
+}
+
+#[test]
 fn a_file_in_a_folder_that_is_not_there_is_refused_at_once_and_no_folder_is_made() {
     let folder = TempDir::new().unwrap();
     let missing = folder.path().join("plnas");

@@ -2,12 +2,13 @@
 
 use crate::error::JobError;
 use crate::output_check::{check_writable, unwritable_reason};
-use pinwise_campaign::{CampaignIdentity, CampaignInfo, Kind, Store};
+use pinwise_campaign::{CampaignIdentity, CampaignInfo, Kind, Store, private_folder};
 use pinwise_placement::{Plan, PlanOrigin};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// How well `named` identifies this campaign:
@@ -74,14 +75,14 @@ fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
 /// The folder or the file cannot be written.
 pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobError> {
     let folder = folder(store);
-    fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error))?;
+    private_folder(&folder).map_err(|error| cannot("make", &folder, &error))?;
     let plain = |letter: char| letter.is_alphanumeric() || "-_.+".contains(letter);
     let words = name.split(|letter| !plain(letter)).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
     let names = std::iter::once(format!("{name}.toml"))
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             // The name is taken. Until the plan is whole, the file is empty, which is no plan.
             Ok(_) => {
                 if let Err(error) = replace(&path, plan) {
@@ -142,7 +143,7 @@ fn replace(path: &Path, plan: &Plan) -> io::Result<()> {
 pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<(), JobError> {
     let Some(path) = wanted else {
         let folder = folder(store);
-        return fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error));
+        return private_folder(&folder).map_err(|error| cannot("make", &folder, &error));
     };
     check_writable(path).map_err(|error| JobError::Usage(unwritable_reason("write", path, &error)))
 }
@@ -305,6 +306,11 @@ mod tests {
         let new = folder.path().join("new.toml");
         check_plan_path(&store, Some(&new)).unwrap();
         assert!(!new.exists());
+        check_plan_path(&store, None).unwrap();
+        let plan = Plan::new("a", Fingerprint::of(&Machine::from_shape("2").unwrap()), Vec::new());
+        let kept = keep_plan(&store, "1", &plan).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([kept.parent().unwrap(), &kept].map(mode), [0o700, 0o600], "for its user alone");
         fs::write(&new, "old").unwrap();
         check_plan_path(&store, Some(&new)).unwrap();
         assert_eq!(fs::read_to_string(&new).unwrap(), "old");

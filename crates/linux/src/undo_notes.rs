@@ -17,14 +17,15 @@
 //! one CPU.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{GuardianEntry, boot_folder, boot_path, release_heirs};
+use crate::guardian::{GuardianEntry, boot_folder, boot_path, own_folder, release_heirs};
 use crate::process;
 use crate::roster::Member;
 use crate::thread::{Pid, Stat, ThreadId, Tid};
 use pinwise_topology::CpuSet;
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Notes of replaced affinities, a file for each process.
@@ -64,10 +65,17 @@ impl UndoNotes {
     /// used again. They are those of earlier boots of this host and of processes that have ended.
     ///
     /// # Errors
-    /// The folder cannot be created, read or written to.
+    /// The folder cannot be created, read or written to, or belongs to another user. With notes of
+    /// that user, root would move any thread.
     pub fn open(folder: &Path) -> io::Result<Self> {
+        let own = rustix::process::geteuid().as_raw();
+        let private = |folder: &Path| {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            belongs_to(own, folder)
+        };
+        private(folder)?;
         let notes = Self { folder: boot_folder(folder)? };
-        fs::create_dir_all(&notes.folder)?;
+        private(&notes.folder)?;
         for entry in fs::read_dir(&notes.folder)?.filter_map(Result::ok) {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
             if pid.is_some_and(|pid| notes.entries(pid).is_empty()) {
@@ -84,6 +92,9 @@ impl UndoNotes {
     /// `/proc` cannot be read.
     pub fn preview(folder: &Path, pid: Pid) -> io::Result<Vec<NotedThread>> {
         let notes = Self { folder: boot_path(folder)? };
+        if notes.folder.exists() {
+            belongs_to(rustix::process::geteuid().as_raw(), &notes.folder)?;
+        }
         let mut moves = Vec::new();
         for pid in family(pid)? {
             for entry in notes.entries(pid) {
@@ -103,7 +114,7 @@ impl UndoNotes {
     pub fn check_writable(&self, pid: Pid) -> io::Result<()> {
         let path = self.path(pid);
         let is_new = !path.exists();
-        OpenOptions::new().create(true).append(true).open(&path)?;
+        OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
         if is_new { fs::remove_file(&path) } else { Ok(()) }
     }
 
@@ -115,7 +126,8 @@ impl UndoNotes {
         let mut entries = Vec::new();
         if self.entries(process.pid).is_empty() {
             // The file is from an earlier process with this number.
-            File::create(&path)?;
+            let mut new = OpenOptions::new();
+            new.create(true).write(true).truncate(true).mode(0o600).open(&path)?;
             let (pid, start) = (process.pid, process.start);
             let main = ThreadId { pid, tid: pid.main(), start };
             let mask = without_pin(main, &process.mask, &pinned_before);
@@ -219,6 +231,16 @@ impl UndoNotes {
     }
 }
 
+fn belongs_to(own: u32, folder: &Path) -> io::Result<()> {
+    own_folder(folder, own).map(drop).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => io::Error::new(
+            error.kind(),
+            "it belongs to another user: run pinwise as that user, or set XDG_DATA_HOME",
+        ),
+        _ => error,
+    })
+}
+
 /// A process and its descendants.
 fn family(pid: Pid) -> io::Result<impl Iterator<Item = Pid>> {
     Ok(std::iter::once(pid).chain(process::descendants(&[pid], &process::all()?)))
@@ -254,6 +276,7 @@ mod tests {
     use crate::roster::{Roster, Scope};
     use crate::thread::StartTime;
     use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::PermissionsExt as _;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -277,6 +300,10 @@ mod tests {
         let other = ThreadId { start: StartTime(id.start.0 + 1), ..id };
         notes.note(member, &[(other, CpuSet::new())]).unwrap();
 
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([notes.folder.as_path(), &notes.path(pid)].map(mode), [0o700, 0o600]);
+        let another = rustix::process::geteuid().as_raw() + 1;
+        assert!(belongs_to(another, &notes.folder).is_err(), "nor may root believe them");
         let preview = UndoNotes::preview(folder.path(), pid).unwrap();
         let [noted] = &preview[..] else { panic!("{preview:?}") };
         assert_eq!((noted.tid, &noted.before, &noted.now), (id.tid, &before, &pinned));

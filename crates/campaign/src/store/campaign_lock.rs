@@ -3,7 +3,7 @@
 use super::error::unusable;
 use crate::{CampaignId, StoreError};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,6 +43,7 @@ impl CampaignLock {
                 .write(true)
                 .create(true)
                 .truncate(false)
+                .mode(0o600)
                 .open(&path)
                 .map_err(failed)?;
             match file.try_lock() {

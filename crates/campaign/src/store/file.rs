@@ -119,6 +119,7 @@ impl Store {
                 "has an earlier format, and its copy needs a path in UTF-8; move the store to one",
             ));
         };
+        super::make_private(&copy);
         self.sql(|connection| connection.execute("VACUUM INTO ?", [name]))?;
         let upgraded = self.sql(|connection| {
             let transaction =

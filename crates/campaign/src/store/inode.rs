@@ -43,6 +43,7 @@ impl Store {
     }
 
     fn copy_to(&self, copy: &Path) -> rusqlite::Result<()> {
+        super::make_private(copy);
         self.connection.execute("VACUUM INTO ?", [copy.to_string_lossy()]).map(drop)
     }
 }

@@ -467,6 +467,8 @@ fn a_store_that_is_removed_or_replaced_meanwhile_is_rescued_and_ends_the_campaig
         assert!(error.contains("was removed or replaced"), "{error}");
         let copy = format!("{}.rescued-{}", path.display(), std::process::id());
         assert!(error.contains(&copy), "{error}");
+        let mode = std::fs::metadata(&copy).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "for its user alone");
         let rescued = Store::open(Path::new(&copy)).unwrap();
         assert_eq!(rescued.records(id).unwrap(), [record(0, 1.0), record(1, 2.0)]);
         // The end of a campaign is written, too.
@@ -495,6 +497,24 @@ fn a_read_only_store_can_be_read() {
     assert_eq!(store.records(id).unwrap().len(), 1);
     let error = store.append(id, &record(1, 1.0)).unwrap_err().to_string();
     assert!(error.contains("is read-only"), "{error}");
+}
+
+#[test]
+fn a_new_store_is_for_its_user_alone() {
+    let (folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    let _lock = store.lock(id).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for made in ["deep", "deep/er"] {
+        assert_eq!(mode(&folder.path().join(made)), 0o700, "{made}");
+    }
+    let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 3, "the store, its journal and a lock: {files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
 }
 
 /// Opens a folder that belongs to `own`. Another user could put files in place of those in it.
-fn own_folder(folder: &Path, own: u32) -> io::Result<File> {
+pub(crate) fn own_folder(folder: &Path, own: u32) -> io::Result<File> {
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(folder)?;
     if file.metadata()?.uid() == own {

@@ -20,7 +20,8 @@ nth() {
     n=0
     for task in $tasks; do
         [ "$(cat "$task/comm" 2>/dev/null)" = "$1" ] || continue
-        [ "$n" -ne "$2" ] || { echo "${task##*/}"; return 0; }
+        # As text: the name of a thread may be no number, and some shells would run it.
+        [ "$n" != "$2" ] || { echo "${task##*/}"; return 0; }
         n=$((n + 1))
     done
     return 1
@@ -28,7 +29,7 @@ nth() {
 
 # pin NAME CPUS: a NAME such as worker#2 is the third thread called worker
 pin() {
-    if tid=$(nth "$1" 0 || nth "${1%#*}" "${1##*#}" 2>/dev/null); then
+    if tid=$(nth "$1" 0 || nth "${1%#*}" "${1##*#}"); then
         taskset -pc "$2" "$tid" || failed=1
     else
         echo "no thread $1" >&2

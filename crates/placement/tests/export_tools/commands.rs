@@ -72,6 +72,13 @@ fn the_script_pins_threads_by_name_and_order() {
     for (index, (task, _)) in threads.iter().enumerate() {
         assert_eq!(allowed(task), cpus[index % 2], "thread {index}");
     }
+    // A name that only looks like a place in the order names no thread.
+    let Some((_, odd)) = super::plan(&["beta#0", "alpha#x"]) else { return };
+    fs::write(&script, export(&odd, "script")).unwrap();
+    let pid = std::process::id().to_string();
+    let refused = Command::new("sh").arg(&script).arg(pid).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(allowed(&threads[0].0), cpus[0], "alpha has its CPU of before");
     drop(end);
     threads.into_iter().for_each(|(_, handle)| handle.join().unwrap());
 }
