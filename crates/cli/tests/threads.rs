@@ -232,7 +232,7 @@ fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> Option<(Value
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     // Three times as fast once it has been given 1, the second number.
-    let found = number_of_a_service(3, "'1' in given", &["--window", "1s"]);
+    let found = number_of_a_service(3, "'1' in given", &["--window", "1s", "--default", "2"]);
     let Some((answer, _)) = found else { return };
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
     // If 1 is probed twice between probes of 2, noise decides on which side of the first the cut
@@ -338,18 +338,24 @@ fn a_service_has_its_own_number_back_however_the_search_is_ended() {
 }
 
 #[test]
-fn a_number_above_the_most_to_try_is_not_set_on_a_guess() {
-    let (given, said) = numbers_given(SLOWLY, &Ending::BadMetric, &["--max", "1"]);
-    assert!(!given.is_empty() && given.lines().all(|n| n == "1"), "{given}");
-    assert!(said.contains("is set now, a guess: set yours"), "{said}");
+fn a_service_whose_own_number_nobody_says_is_not_changed() {
+    let folder = TempDir::new().unwrap();
+    let (sets, store) = (folder.path().join("sets"), folder.path().join("s.db"));
+    let service = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let (pid, set) = (service.pid().to_string(), format!("cmd:echo {{n}} >> {}", sets.display()));
+    for command in ["threads", "tune"] {
+        let words = [command, "--set", &set, "--metric", "io:wchar", "--pid", &pid, "--store"];
+        let output = pinwise(words.into_iter().chain([store.to_str().unwrap()]));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("add --default N") && said.trim_end().lines().count() == 1, "{said}");
+        assert!(!sets.exists(), "{command}");
+    }
 }
 
 #[test]
-fn a_service_that_refuses_its_first_number_is_given_no_guess() {
+fn a_service_that_refuses_its_first_number_is_offered_its_own() {
     let refusing = "cmd:echo {n} >> sets; exit 1";
-    let (given, said) = numbers_given(refusing, &Ending::BadMetric, &["--max", "3"]);
-    assert_eq!(given.lines().count(), 1, "{given} {said}");
-    assert!(!said.contains("is set now") && !said.contains("number back"), "{said}");
     let (given, said) =
         numbers_given(refusing, &Ending::BadMetric, &["--max", "3", "--default", "7"]);
     assert!(given.lines().count() > 1 && given.ends_with("\n7\n"), "{given} {said}");

@@ -230,8 +230,8 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     let before = affinities(running.pid());
     let set = format!("cmd:echo {{n}} > {}", file.display());
     let pid = running.pid().to_string();
-    let (answer, plan) =
-        tune(&folder, &["--set", &set, "--metric", "io:wchar", "--pid", &pid], &[]);
+    let options = ["--set", &set, "--default", "1", "--metric", "io:wchar", "--pid", &pid];
+    let (answer, plan) = tune(&folder, &options, &[]);
     check(&answer);
     assert_eq!(affinities(running.pid()), before, "its affinities are back");
     let told = || fs::read_to_string(&file).unwrap().trim().to_owned();
@@ -254,19 +254,19 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
 }
 
 #[test]
-fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
+fn a_service_has_its_own_number_back_however_tune_is_ended() {
     let folder = TempDir::new().unwrap();
     let Some(program) = compiled(&folder, WORKERS) else { return };
     let (file, store) = (folder.path().join("number"), folder.path().join("tune.db"));
     let marker = folder.path().join("placing");
-    let ended = |by: &dyn Fn(u32) -> String| {
+    let ended = |by: &dyn Fn(u32) -> String, back| {
         let _none = (fs::remove_file(&store), fs::remove_file(&marker));
-        fs::write(&file, "1").unwrap();
+        fs::write(&file, "7").unwrap();
         let running = Program::start(Command::new(&program).arg(&file).stdout(Stdio::null()));
         wait_until(PATIENCE, "its threads", || affinities(running.pid()).len() == 4);
         let (pid, file, found) = (running.pid(), file.display(), marker.display());
-        let set =
-            format!("cmd:echo {{n}} > {file}; if rm {found} 2>&-; then {}; sleep 1; fi", by(pid));
+        let once = format!("[ {{n}} != 7 ] && rm {found} 2>&-");
+        let set = format!("cmd:echo {{n}} > {file}; if {once}; then {}; sleep 1; fi", by(pid));
         let pid = pid.to_string();
         // The sweep ends by its count, and the budget never does, however busy the machine is.
         let words = [
@@ -274,7 +274,7 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
             "--max",
             "3",
             "--default",
-            "1",
+            "7",
             "--method",
             "sweep",
             "--rounds",
@@ -318,14 +318,22 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
         fs::write(&marker, "").unwrap();
         let code = tune.ended(PATIENCE).code();
         let said = std::io::read_to_string(tune.0.stderr.take().unwrap()).unwrap();
-        (code, said, fs::read_to_string(folder.path().join("number")).unwrap())
+        let told = || fs::read_to_string(folder.path().join("number")).unwrap();
+        if back {
+            // After a kill the guardian gives it back.
+            wait_until(PATIENCE, "its own number", || told() == "7\n");
+        }
+        (code, said)
     };
-    let (code, said, told) = ended(&|_| "kill -INT $PPID".into());
-    assert_eq!(code, Some(130), "{said}");
-    assert!(said.lines().last().unwrap().starts_with("pinwise: interrupted"), "{said}");
-    assert!(said.contains("n = 1 is set now"), "{said}");
-    assert_eq!(told, "1\n", "{said}");
-    let (code, said, _) = ended(&|pid| format!("kill {pid}"));
+    for signal in ["INT", "TERM", "KILL"] {
+        let (code, said) = ended(&|_| format!("kill -{signal} $PPID"), true);
+        if signal != "KILL" {
+            assert_eq!(code, Some(130), "{said}");
+            assert!(said.lines().last().unwrap().starts_with("pinwise: interrupted"), "{said}");
+            assert!(said.contains("n = 7 is set now"), "{said}");
+        }
+    }
+    let (code, said) = ended(&|pid| format!("kill {pid}"), false);
     // It ends while a number is measured, or before one can be placed.
     assert!(matches!(code, Some(1 | 2)), "{said}");
     assert!(said.contains(" ended"), "{said}");

@@ -343,7 +343,7 @@ mod tests {
             tagged(&ThreadsNote::ShortRuns { run_seconds: None, pieces: None }, ""),
             tagged(&ThreadsNote::CutOff { n: 2, asked: true }, ""),
             tagged(&ThreadsNote::Translated { counts_n: true, n: [1, 2], threads: [1, 2] }, ""),
-            tagged(&ThreadsNote::Set { n: 2, guess: false }, ""),
+            tagged(&ThreadsNote::Set { n: 2 }, ""),
             tagged(&ThreadsNote::LimitsRestored, ""),
             tagged(&ThreadsNote::Pieces { pieces: 2 }, ""),
             tagged(&Met::MetricRead { counter: true, by_name: true }, ""),

@@ -18,7 +18,7 @@ use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::resume_check::{check_machine, check_processes};
-use crate::service_number::{ServiceNumber, give_back};
+use crate::service_number::{give_back, own_number};
 use crate::stored_campaign;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
@@ -179,10 +179,7 @@ impl Job for ThreadsRequest {
         conclusion.cut_short = cut_short;
         conclusion.notes.extend(note);
         let kept = match &confirmation {
-            Some(shown) => {
-                let (n, guess) = (conclusion.parameter, shown.announces_a_guess());
-                Some(ServiceNumber { n, guess })
-            }
+            Some(_) => Some(conclusion.parameter),
             // Only a number that fresh windows confirm stays set.
             None => program.own(),
         };
@@ -296,9 +293,9 @@ impl ProgramProber {
     }
 
     /// The number that a process gets back; `None`: no command has changed it.
-    fn own(&self) -> Option<ServiceNumber> {
+    fn own(&self) -> Option<u32> {
         let Self::Here(prober) = self else { return None };
-        ServiceNumber::own(prober)
+        own_number(prober)
     }
 
     fn give_back(&mut self, events: &mut dyn Events) -> Result<(), JobError> {
@@ -313,18 +310,21 @@ impl ProgramProber {
         &mut self,
         question: &ThreadsQuestion,
         n: u32,
-        kept: Option<ServiceNumber>,
+        kept: Option<u32>,
     ) -> Result<Vec<ThreadsNote>, ProbeError> {
         let (Self::Here(prober), ThreadsProgram::Here(program)) = (self, &question.request.program)
         else {
             return Ok(Vec::new());
         };
-        let own = prober.own_parameter().map(|own| own.0);
-        let left = kept.map(|kept| kept.leave(prober)).transpose()?.flatten();
+        let own = prober.own_parameter();
+        let left = match kept {
+            Some(kept) => prober.settle(kept)?.then_some(kept),
+            None => None,
+        };
         let (Some(set), Some(_)) = (&program.set, program.pid) else { return Ok(Vec::new()) };
         let Some(command) = set.command(n) else { return Ok(vec![ThreadsNote::LimitsRestored]) };
-        let unset = left.map(|left| left.n).or(own) != Some(n);
-        let left = left.map(|ServiceNumber { n, guess }| ThreadsNote::Set { n, guess });
+        let unset = left.or(own) != Some(n);
+        let left = left.map(|n| ThreadsNote::Set { n });
         let unset = unset.then_some(ThreadsNote::NotSet { n, command });
         Ok(left.into_iter().chain(unset).collect())
     }

@@ -27,7 +27,7 @@ use crate::threads::{
 };
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
-use pinwise_measure::{optional_value_or_text, values_or_text};
+use pinwise_measure::{ProgramNote, optional_value_or_text, values_or_text};
 use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
     PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
@@ -404,9 +404,11 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         let n = placed.parameter;
         let reason = placed.reason.iter().cloned();
         notes.extend(reason.map(|reason| LastComparisonNote::NotPlaced { n, reason }));
-        let met = placed.searched.iter().flat_map(|searched| searched.outcome.notes.clone());
-        notes.extend(met.map(|note| LastComparisonNote::WhilePlaced { n, note }));
     }
+    notes.extend(while_placed(placements.iter().flat_map(|placed| {
+        let met = placed.searched.iter().flat_map(|searched| &searched.outcome.notes);
+        met.map(|note| (placed.parameter, note))
+    })));
     notes.extend(concluded.iter().flat_map(|concluded| concluded.conclusion.notes.iter().cloned()));
     let planned = concluded.as_ref().is_some_and(|it| it.conclusion.parameter.is_some());
     Ok(TuneAnswer {
@@ -496,6 +498,22 @@ fn plan(
     Ok(Some(plan))
 }
 
+/// The notes of the searches for placements, each with its number. Equal ones are one note.
+fn while_placed<'a>(met: impl Iterator<Item = (u32, &'a ProgramNote)>) -> Vec<LastComparisonNote> {
+    let mut causes: Vec<(&ProgramNote, Vec<u32>)> = Vec::new();
+    for (n, note) in met {
+        match causes.iter_mut().find(|(cause, _)| *cause == note) {
+            Some((_, numbers)) => numbers.push(n),
+            None => causes.push((note, vec![n])),
+        }
+    }
+    let told = |(note, numbers): (&ProgramNote, _)| LastComparisonNote::WhilePlaced {
+        numbers,
+        note: note.clone(),
+    };
+    causes.into_iter().map(told).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -507,6 +525,19 @@ mod tests {
     use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
     use pinwise_present::Notice;
     use std::time::Instant;
+
+    #[test]
+    fn equal_notes_of_several_numbers_are_one_note() {
+        let (lines, replaced) =
+            (ProgramNote::MetricStill, ProgramNote::ThreadsReplaced { times: 2 });
+        let met = [(4, &lines), (4, &replaced), (2, &lines)];
+        let note = |numbers: &[u32], note| LastComparisonNote::WhilePlaced {
+            numbers: numbers.to_vec(),
+            note,
+        };
+        let told = while_placed(met.into_iter());
+        assert_eq!(told, [note(&[4, 2], lines.clone()), note(&[4], replaced.clone())]);
+    }
 
     #[test]
     fn a_conclusion_of_an_earlier_version_has_its_reasons_as_text() {

@@ -74,10 +74,10 @@ pub enum LastComparisonNote {
         /// Why.
         reason: Unmeasured,
     },
-    /// Something disturbed the measurements while a number was placed.
+    /// Something disturbed the measurements while numbers were placed.
     WhilePlaced {
-        /// The number.
-        n: u32,
+        /// The numbers.
+        numbers: Vec<u32>,
         /// The note.
         note: ProgramNote,
     },
@@ -124,9 +124,6 @@ pub enum LastComparisonNote {
     Set {
         /// The number.
         n: u32,
-        /// It is a guess at the one that the process began with.
-        #[serde(default)]
-        guess: bool,
     },
     /// A sentence that begins small and has no full stop: from a store that was written before
     /// notes had kinds.

@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn a_note_that_explains_does_not_weaken() {
         let noted = |note| {
-            PlanNote::new(&serde_json::json!({ "kind": "while_placed", "n": 4,
+            PlanNote::new(&serde_json::json!({ "kind": "while_placed", "numbers": [4],
             "note": { "kind": note }, "text": "While n = 4 was placed, something." }))
         };
         assert_eq!(["left_alone", "busy"].map(|kind| noted(kind).weakens()), [false, true]);

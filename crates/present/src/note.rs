@@ -40,7 +40,7 @@ pub fn note(note: &ProgramNote) -> String {
              again"
         ),
         ProgramNote::NotSteady { n } => {
-            format!("with n = {n} the metric never became steady: use a longer --window")
+            format!("with n = {n} its progress never became steady: use a longer --window")
         }
         ProgramNote::BelowFloor { n } => {
             format!("n = {n} fell below --floor and was given up: lower --floor to measure it")

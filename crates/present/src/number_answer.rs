@@ -130,7 +130,7 @@ mod tests {
         let here = [
             LastComparisonNote::ComparisonBusy { share: 0.5 },
             LastComparisonNote::FewRounds { rounds: 1 },
-            LastComparisonNote::WhilePlaced { n: 4, note: Met::Busy { share: 0.3 } },
+            LastComparisonNote::WhilePlaced { numbers: vec![4], note: Met::Busy { share: 0.3 } },
         ];
         let kinds = |notes: Vec<Value>| -> Vec<(Value, Value)> {
             notes.iter().map(|note| (note["kind"].clone(), note["share"].clone())).collect()

@@ -130,7 +130,7 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Pieces { pieces: 128 }
         SharedCores {}
         Simulated {}
-        Set { n: 24, guess: true }
+        Set { n: 24 }
         NotSet { n: 24, command: "kill -USR24 4242".into() }
         LimitsRestored {}
         Program { 0: ProgramNote::MaybeTotal }
@@ -161,14 +161,14 @@ fn last_comparison_notes() -> Vec<LastComparisonNote> {
         DefaultInferred { n: 24, threads: 25 }
         NotMeasured { n: 24, policy: Some(Policy::Compact), error: error() }
         NotPlaced { n: 24, reason: Unmeasured::NoTime }
-        WhilePlaced { n: 24, note: ProgramNote::ThreadsReplaced { times: 1 } }
+        WhilePlaced { numbers: vec![24], note: ProgramNote::ThreadsReplaced { times: 1 } }
         Busy { share: 0.239 }
         ComparisonBusy { share: 0.239 }
         RoundsStarved { rounds: 12, of: 40 }
         WindowsMissing { windows: 12, error: error() }
         CutShort { rounds: 12, reason: failed() }
         FewRounds { rounds: 3 }
-        Set { n: 24, guess: true }
+        Set { n: 24 }
         Text { text: text() }
     );
     notes.extend(unmeasured().into_iter().flat_map(|reason| {
@@ -344,7 +344,7 @@ fn notices_while_a_job_runs() {
         FewerRounds { rounds: 12, asked: 30, draws: 10 }
         BoundNotReached { name: "statistical".into(), first: 1000, drawn: 400 }
         NotPlacedAgain { n: 24, reason: Unmeasured::NoTime }
-        NumberReturned { pid: 21873, n: 24, guess: true }
+        NumberReturned { pid: 21873, n: 24 }
         NumberLeft { pid: 21873 }
         MeasuringCaches {}
         Characterizing { machine, levels: levels(), benchmarks: 19, sets: 84, runs: 252, rounds: 3 }

@@ -118,8 +118,6 @@ pub enum Notice {
         pid: i32,
         /// The number.
         n: u32,
-        /// Whether that is a guess at the number it began with.
-        guess: bool,
     },
     /// A running process could not be given its own number back.
     NumberLeft {
@@ -240,9 +238,7 @@ pub fn notice(notice: &Notice) -> String {
         Notice::NotPlacedAgain { n, reason } => {
             format!("n = {n} was not placed again: {}", unmeasured_remedy(reason))
         }
-        Notice::NumberReturned { pid, n, guess } => {
-            format!("process {pid}: {}", is_set(*n, *guess))
-        }
+        Notice::NumberReturned { pid, n } => format!("process {pid}: {}", is_set(*n)),
         Notice::NumberLeft { pid } => format!(
             "process {pid} did not get its number back: run the command of --set with that number"
         ),

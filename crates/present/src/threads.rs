@@ -116,7 +116,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
                 .into()
         }
         ThreadsNote::Simulated => SIMULATED.into(),
-        ThreadsNote::Set { n, guess } => is_set(*n, *guess),
+        ThreadsNote::Set { n } => is_set(*n),
         ThreadsNote::NotSet { n, command } => {
             format!("no fresh windows confirm n = {n}, so it is not set; set it with: {command}")
         }
@@ -133,12 +133,11 @@ pub fn threads_note(about: &ThreadsNote) -> String {
 }
 
 /// Says that a program which goes on running has this number now.
-pub(crate) fn is_set(n: u32, guess: bool) -> String {
-    let doubt = if guess { ", a guess: set yours if it was another" } else { "" };
-    format!("n = {n} is set now{doubt}")
+pub(crate) fn is_set(n: u32) -> String {
+    format!("n = {n} is set now")
 }
 
-fn listed(numbers: &[u32]) -> String {
+pub(crate) fn listed(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 

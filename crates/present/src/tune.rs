@@ -7,7 +7,7 @@ use crate::note::note;
 use crate::other_load::busy;
 use crate::reason::{unmeasured, unmeasured_remedy};
 use crate::shell::quoted;
-use crate::threads::is_set;
+use crate::threads::{is_set, listed};
 use crate::unfinished::no_answer_yet;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
@@ -276,8 +276,9 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         LastComparisonNote::NotPlaced { n, reason } => {
             format!("n = {n} could not be placed: {}", ended(reason))
         }
-        LastComparisonNote::WhilePlaced { n, note: met } => {
-            format!("while n = {n} was placed, {}", note(met))
+        LastComparisonNote::WhilePlaced { numbers, note: met } => {
+            let were = if numbers.len() == 1 { "was" } else { "were" };
+            format!("while n = {} {were} placed, {}", listed(numbers), note(met))
         }
         LastComparisonNote::Busy { share } => busy(*share, "measurements"),
         LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
@@ -299,8 +300,8 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
             "only {} of the last comparison fit the budget: raise --budget for narrower intervals",
             figures::counted(*rounds, "round")
         ),
-        LastComparisonNote::Set { n, guess } => {
-            format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n, *guess))
+        LastComparisonNote::Set { n } => {
+            format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n))
         }
         LastComparisonNote::Text { text } => text.clone(),
     }
@@ -321,12 +322,13 @@ mod tests {
     #[test]
     fn notes_of_a_search_have_kind_values_and_text() {
         let busy = pinwise_measure::ProgramNote::Busy { share: 0.5 };
-        let about = LastComparisonNote::WhilePlaced { n: 4, note: busy };
+        let about = LastComparisonNote::WhilePlaced { numbers: vec![2, 4], note: busy };
         let text = last_comparison_note(&about);
-        assert!(text.starts_with("while n = 4 was placed, the machine was busy"), "{text}");
+        assert!(text.starts_with("while n = 2, 4 were placed, the machine was busy"), "{text}");
         let nested = serde_json::json!({ "kind": "busy", "share": 0.5 });
-        let whole =
-            serde_json::json!({ "kind": "while_placed", "n": 4, "note": nested, "text": text });
+        let whole = serde_json::json!({
+            "kind": "while_placed", "numbers": [2, 4], "note": nested, "text": text,
+        });
         assert_eq!(crate::tagged(&about, text), whole);
         let few = last_comparison_note(&LastComparisonNote::FewRounds { rounds: 1 });
         assert!(few.starts_with("only 1 round of the last"), "{few}");

@@ -253,9 +253,9 @@ impl LinuxProber {
         self.running()?.began_with_parameter()
     }
 
-    /// The parameter that the program uses without pinwise, and whether that is a guess. `None`: it
-    /// is started anew with each.
-    pub fn own_parameter(&self) -> Option<(u32, bool)> {
+    /// The parameter that the program uses without pinwise, if need be a guess. `None`: it is
+    /// started anew with each.
+    pub fn own_parameter(&self) -> Option<u32> {
         Some(self.running()?.own_parameter())
     }
 

@@ -48,8 +48,9 @@ impl Default for RerunOptions {
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// A program whose first run takes longer than this may never end.
+/// A program whose first run takes longer than this may never end. The user is told within 10 s.
 const LASTING: Duration = Duration::from_secs(8);
+const _: () = assert!(LASTING.as_secs() < 10);
 
 /// A program started anew for each measurement, as a testbed.
 pub struct RerunTestbed {

@@ -143,9 +143,6 @@ pub enum ThreadsNote {
     Set {
         /// The number.
         n: u32,
-        /// It is a guess at the one that the process began with.
-        #[serde(default)]
-        guess: bool,
     },
     /// No fresh windows confirmed the number, so the running process does not have it.
     NotSet {

@@ -8,7 +8,7 @@ mod text;
 pub(crate) use arguments::{Edges, Least, NumberArguments, RunFiles, Threads};
 pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
 pub(crate) use document::{ThreadsJson, performance, rows, ways};
-pub(crate) use text::{probed, probed_so_far, watched};
+pub(crate) use text::{notes, probed, probed_so_far, watched};
 
 use crate::events;
 use crate::output::{self, Interrupted};

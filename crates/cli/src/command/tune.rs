@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
   pinwise tune -- pigz -p {n} -k -c big.file
   pinwise tune --env OMP_NUM_THREADS -- ./solver input
   pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder -t {n} movie
-  pinwise tune --set 'cmd:echo {n} > /run/app/workers' \\
+  pinwise tune --set 'cmd:echo {n} > /run/app/workers' --default 4 \\
     --metric 'cmd:cat /run/app/done' --pid 4242
   pinwise run plan.toml -- pigz -p {n} -k -c big.file"
 )]

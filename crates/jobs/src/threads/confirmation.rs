@@ -72,11 +72,6 @@ impl Confirmation {
         if self.choice.way() == Way::Default { default.unwrap_or(n) } else { n }
     }
 
-    /// The program's own number is announced, and that is a guess.
-    pub(super) fn announces_a_guess(&self) -> bool {
-        self.compared.default_number().is_guess() && self.choice.way() == Way::Default
-    }
-
     /// The verdict, as `present` takes it.
     pub fn verdict(&self) -> NumberVerdict<'_> {
         let Self { compared, comparison, choice, within, budget } = self;

@@ -14,7 +14,7 @@ use pinwise_measure::{Interrupt, Probed};
 use pinwise_monitor::{LayerChoice, POWERCAP, Power};
 use pinwise_present::figures;
 use pinwise_programs::{
-    LinuxProber, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
+    LinuxProber, NumberSetter, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
     ProgressSource, RunMetric,
 };
 use pinwise_threads::{Objective, ProbeStage, SearchMethod, SearchPosition, ThreadsNote};
@@ -93,7 +93,20 @@ pub(super) fn check(request: &ThreadsRequest) -> Result<(), JobError> {
     power(request)?;
     progress(request, program)?;
     after(program)?;
-    Ok(())
+    own_number(request, program)
+}
+
+/// A process that a command changes must get its own number back, also after the first change. Only
+/// the user knows that number then.
+fn own_number(request: &ThreadsRequest, program: &HostProgram) -> Result<(), JobError> {
+    match (&program.set, program.pid) {
+        (Some(NumberSetter::Command(_)), Some(pid)) if request.default.is_none() => {
+            Err(JobError::Usage(format!(
+                "process {pid} must get its own number back, and only you know it: add --default N"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The counters of energy, if the objective takes them.
@@ -134,6 +147,8 @@ impl<'a> ProgramOpening<'a> {
         machine: Machine,
         interrupt: &Interrupt,
     ) -> Result<Self, JobError> {
+        // Earlier versions began without it.
+        own_number(&question.request, program)?;
         Ok(Self {
             machine,
             program,

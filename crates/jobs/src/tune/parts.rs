@@ -124,7 +124,7 @@ fn place_and_compare(
     let mut left_undone = Vec::new();
     let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(comparison.notes());
-    match program.leave(parameter.unwrap_or(n), choice.way() == Way::Default) {
+    match program.leave(parameter.unwrap_or(n)) {
         Ok(note) => notes.extend(note),
         Err(error) => left_undone.push(LeftUndone::Number(error)),
     }

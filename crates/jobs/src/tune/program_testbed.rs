@@ -7,7 +7,7 @@ use crate::job::Caller;
 use crate::last_comparison::Seen;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
-use crate::service_number::{ServiceNumber, give_back};
+use crate::service_number::give_back;
 use crate::subject::{RUNTIME_METRIC, Subject};
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable_contexts};
 use crate::with_other_load::WithOtherLoad;
@@ -260,15 +260,9 @@ impl<'a> TunedProgram<'a> {
     }
 
     /// Leaves a process that goes on running with the number, if a command sets it; what to know
-    /// about it. `own`: the number is its own.
-    pub(super) fn leave(
-        &mut self,
-        n: u32,
-        own: bool,
-    ) -> Result<Option<LastComparisonNote>, ProbeError> {
-        let guess = own && self.default.is_guess();
-        let left = ServiceNumber { n, guess }.leave(&mut self.prober)?;
-        Ok(left.map(|ServiceNumber { n, guess }| LastComparisonNote::Set { n, guess }))
+    /// about it.
+    pub(super) fn leave(&mut self, n: u32) -> Result<Option<LastComparisonNote>, ProbeError> {
+        Ok(self.prober.settle(n)?.then_some(LastComparisonNote::Set { n }))
     }
 
     /// Ends it without an answer: a process that goes on running gets its own number back.

@@ -166,7 +166,7 @@ impl KeptRunning {
             Err(_) => least.is_some() && session.check().is_ok(),
         };
         if held_back {
-            let returned = self.change(probing, session, self.own_parameter().0);
+            let returned = self.change(probing, session, self.own_parameter());
             // The program gets as long to recover as it was held back.
             session.pause(window);
             if seen.is_ok() {
@@ -194,7 +194,7 @@ impl KeptRunning {
             Some(own) => own,
             None => {
                 if self.altered {
-                    self.change(probing, session, self.own_parameter().0)?;
+                    self.change(probing, session, self.own_parameter())?;
                 }
                 let change = Some(NumberChange { least: None, cpus: self.cpus.clone() });
                 let progress = &probing.options.progress;
@@ -219,16 +219,10 @@ impl KeptRunning {
         self.altered = matches!(self.program, RunningProgram::Process(_));
         self.settings += 1;
         let mark = format!("{}-{}", std::process::id(), self.settings);
-        let was_changed = self.is_changed;
-        self.enter(&mut probing.guardian, Some(self.own_parameter().0), Some(mark.clone()))?;
+        self.enter(&mut probing.guardian, Some(self.own_parameter()), Some(mark.clone()))?;
         let settled = session.set(&self.set, parameter, &mut probing.guardian, &mark);
         self.settled.extend(settled.as_ref().ok().map(|&threads| (parameter, threads)));
-        let (own, guess) = self.own_parameter();
-        // A first command that failed has changed nothing. A guess might.
-        let refused = matches!(settled, Err(ProbeError::Set { stopped: false, .. }));
-        let unchanged = !was_changed && refused;
-        let entered =
-            self.enter(&mut probing.guardian, Some(own).filter(|_| !(unchanged && guess)), None);
+        let entered = self.enter(&mut probing.guardian, Some(self.own_parameter()), None);
         let settled = settled?;
         entered?;
         Ok(settled)
@@ -238,7 +232,7 @@ impl KeptRunning {
         own_parameter::infer(self.begun?, &self.settled)
     }
 
-    pub(super) fn own_parameter(&self) -> (u32, bool) {
+    pub(super) fn own_parameter(&self) -> u32 {
         self.own.decide(self.began_with_parameter())
     }
 

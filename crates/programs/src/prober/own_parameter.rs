@@ -8,19 +8,18 @@ pub struct OwnParameter {
     pub known: Option<u32>,
     /// A guess, for a program whose threads show nothing.
     pub guess: u32,
-    /// No guess is above it. A service is not given a large number that nobody asked for.
+    /// No guess is above it. A program is not given a large number that nobody asked for.
     pub most: u32,
 }
 
 impl OwnParameter {
-    /// The parameter, and whether it is a guess. `inferred`: what the threads show, and whether
-    /// that is sure.
-    pub(super) fn decide(self, inferred: Option<(u32, bool)>) -> (u32, bool) {
+    /// The parameter. `inferred`: what the threads show, and whether that is sure.
+    pub(super) fn decide(self, inferred: Option<(u32, bool)>) -> u32 {
         match (self.known, inferred) {
-            (Some(known), _) => (known, false),
-            (None, Some((inferred, true))) => (inferred, false),
-            (None, Some((guess, false))) => (guess.min(self.most), true),
-            (None, None) => (self.guess.min(self.most), true),
+            (Some(known), _) => known,
+            (None, Some((inferred, true))) => inferred,
+            (None, Some((guess, false))) => guess.min(self.most),
+            (None, None) => self.guess.min(self.most),
         }
     }
 }
@@ -71,9 +70,9 @@ mod tests {
     #[test]
     fn a_guess_is_bounded_and_what_is_known_or_sure_is_not() {
         let own = OwnParameter { known: None, guess: 64, most: 8 };
-        assert_eq!(own.decide(None), (8, true));
-        assert_eq!(own.decide(Some((20, false))), (8, true));
-        assert_eq!(own.decide(Some((20, true))), (20, false));
-        assert_eq!(OwnParameter { known: Some(30), ..own }.decide(None), (30, false));
+        assert_eq!(own.decide(None), 8);
+        assert_eq!(own.decide(Some((20, false))), 8);
+        assert_eq!(own.decide(Some((20, true))), 20);
+        assert_eq!(OwnParameter { known: Some(30), ..own }.decide(None), 30);
     }
 }

@@ -29,6 +29,7 @@ fn __program() {
         ["late", count] => prober::late(count.parse().unwrap()),
         ["brief", count, ..] => prober::brief(count.parse().unwrap()),
         ["pool", path] => prober::pool(path),
+        ["warming", path] => prober::warming(path),
         ["fill", path, _] => prober::fill(path),
         ["respawn", folder] => respawner(folder.as_ref()),
         ["work"] => workers(0),

@@ -184,19 +184,21 @@ fn a_line_of_output_ends_the_initialization_or_never_comes() {
 }
 
 #[test]
-fn processes_that_start_within_the_window_count() {
+fn threads_and_processes_that_start_within_the_window_count() {
     let script = "echo go; i=0; while [ $i -lt {n} ]; do sleep 20 & i=$((i + 1)); done; wait";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let after = Some(regex_lite::Regex::new("^go$").unwrap());
-    let mut prober = prober(
-        CommandTemplate::new(command, &[], None).unwrap(),
-        ProbeOptions { after, ..options() },
-    );
-    // The shell has to get to start them within the window.
-    let windows = [1, 20, 200].map(|times| WINDOW * times).into_iter();
-    let mut threads =
-        windows.map(|window| [1, 3].map(|n| prober.probe(n, window).unwrap().probe.threads));
-    assert!(threads.any(|threads| threads == [2, 4]), "no window saw all of them");
+    let processes = CommandTemplate::new(command, &[], None).unwrap();
+    // Of threads, two are libtest's own. It prints its line before any of the others begins.
+    let threads = (template("late {n}"), "^running 1 test$", [3, 5]);
+    for (program, begins, all) in [(processes, "^go$", [2, 4]), threads] {
+        let after = Some(regex_lite::Regex::new(begins).unwrap());
+        let mut prober = prober(program, ProbeOptions { after, ..options() });
+        // The program has to get to start them within the window.
+        let windows = [1, 20, 200].map(|times| WINDOW * times).into_iter();
+        let mut seen =
+            windows.map(|window| [1, 3].map(|n| prober.probe(n, window).unwrap().probe.threads));
+        assert!(seen.any(|seen| seen == all), "no window saw all of them: {begins}");
+    }
 }
 
 #[test]
@@ -490,6 +492,46 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     drop(attached);
     assert_eq!(fs::read_to_string(&file).unwrap().trim(), "4");
     assert!(!pinwise_linux::process::ended(running.pid()), "what was running goes on");
+}
+
+/// Works all the time, but hardly for a while after each change of a file. Then it does four times
+/// as much every 30 ms.
+pub(crate) fn warming(path: &str) {
+    let (mut given, mut since) = (String::new(), Instant::now());
+    let end = Instant::now() + LIFE;
+    while Instant::now() < end {
+        let now = fs::read_to_string(path).unwrap_or_default();
+        if now != given {
+            (given, since) = (now, Instant::now());
+        }
+        let step = Duration::from_millis(2);
+        let share = (0.001 * 4_f64.powf(since.elapsed().as_secs_f64() / 0.03)).min(1.0);
+        let begin = Instant::now();
+        while begin.elapsed() < step.mul_f64(share) {
+            std::hint::spin_loop();
+        }
+        thread::sleep(step.saturating_sub(begin.elapsed()));
+    }
+}
+
+#[test]
+fn what_comes_right_after_a_change_is_left_out_without_a_metric_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("workers");
+    let set = NumberSetter::Command(format!("echo {{n}} > {}", file.display()));
+    let running = crate::Program::start(&format!("warming {}", file.display()));
+    let works = ProbedProgram::Running(running.pid(), set);
+    let mut prober = LinuxProber::new(machine(), works, options(), Interrupt::default()).unwrap();
+    // Of the time in which it did not wait for a CPU. Beside other programs two stretches may agree
+    // by chance.
+    let worked = (2..12).map(|n| {
+        prober.probe(n, WINDOW).unwrap();
+        let activity = &prober.probes().last().unwrap().activity;
+        let waited: Duration = activity.threads.iter().map(|thread| thread.waited).sum();
+        activity.ran().as_secs_f64() / activity.elapsed.saturating_sub(waited).as_secs_f64()
+    });
+    let worked: Vec<f64> = worked.collect();
+    assert!(worked.iter().any(|&share| share > 0.5), "no probe waited: {worked:?}");
 }
 
 /// A service that is ten times as slow with 2 as with another number. What it is given is written

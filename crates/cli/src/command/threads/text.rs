@@ -10,6 +10,7 @@ use pinwise_present::{
     Files, LabelledLines, ROLE_COLUMNS, critical_roles, fewer_threads, no_number, performance_name,
     role_cells, texts,
 };
+use serde_json::Value;
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
@@ -18,9 +19,7 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
     sheet.unfinished(document.unfinished.as_ref());
-    for note in texts(&document.notes) {
-        sheet.paragraph("", 0, &note);
-    }
+    notes(&mut sheet, &document.notes, verbose || document.method == "reinforcer");
     sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
@@ -70,6 +69,15 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
         ));
     }
     sheet.text
+}
+
+/// The notes. How the probes were watched is told if `watching` matters: profiles decide, or the
+/// user asks for it.
+pub(crate) fn notes(sheet: &mut LabelledLines, notes: &[Value], watching: bool) {
+    let told = notes.iter().filter(|note| watching || note["kind"] != "watched_otherwise");
+    for note in texts(&told.cloned().collect::<Vec<_>>()) {
+        sheet.paragraph("", 0, &note);
+    }
 }
 
 /// What the campaign has besides the probes: lists of campaigns count all of it.
@@ -241,6 +249,19 @@ mod tests {
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(&[ShownProbe { probe, roles: Vec::new(), seen: None }]).remove(0)
+    }
+
+    #[test]
+    fn how_probes_were_watched_is_told_only_where_it_matters() {
+        let told = |watching| {
+            let mut sheet = LabelledLines { text: String::new(), width: 40 };
+            let both = ["busy", "watched_otherwise"]
+                .map(|kind| serde_json::json!({ "kind": kind, "text": format!("It was {kind}.") }));
+            notes(&mut sheet, &both, watching);
+            sheet.text
+        };
+        assert_eq!(told(false), "It was busy.\n");
+        assert_eq!(told(true), "It was busy.\nIt was watched_otherwise.\n");
     }
 
     #[test]

@@ -4,13 +4,15 @@ use super::document::{TuneJson, UnfinishedTuneJson, unit};
 use crate::command::threads;
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlacement};
+use pinwise_jobs::{
+    PolicyMeasurement, PolicyMeasurements, ThreadsMethod, TuneAnswer, TunedPlacement,
+};
 use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, LabelledLines, gain_text, no_tune_verdict, performance_name, policy_name,
-    tagged_tune_notes, texts, tune_next,
+    tagged_tune_notes, tune_next,
 };
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
@@ -26,7 +28,7 @@ pub(super) fn result(
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict.text());
     sheet.unfinished(document.answer.unfinished(files).as_ref());
-    notes(&mut sheet, document.answer);
+    notes(&mut sheet, document.answer, verbose);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
     match (&document.answer.plan, conclusion.choice) {
@@ -70,7 +72,7 @@ pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width:
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign));
     sheet.unfinished(remains.answer.unfinished(files).as_ref());
-    notes(&mut sheet, remains.answer);
+    notes(&mut sheet, remains.answer, false);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
@@ -84,10 +86,10 @@ pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width:
     sheet.text
 }
 
-fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer) {
-    for note in texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)) {
-        sheet.paragraph("", 0, &note);
-    }
+fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer, verbose: bool) {
+    let method = answer.threads.as_ref().map(|threads| threads.question.request.method);
+    let all = tagged_tune_notes(answer.number_notes(), &answer.notes);
+    threads::notes(sheet, &all, verbose || method == Some(ThreadsMethod::Reinforcer));
 }
 
 /// Numbers under policies of placement, and the number alone.

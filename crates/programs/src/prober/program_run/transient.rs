@@ -41,13 +41,24 @@ pub(super) fn after_change(
     least: Option<f64>,
     mut measure: impl FnMut() -> Result<Stretch, MeasureError>,
 ) -> Result<AfterChange, MeasureError> {
+    let ([(one, ()), (other, ())], steady) =
+        until_steady(|| measure().map(|stretch| (stretch, ())))?;
+    let (rate, error) = joined(&one, &other);
+    let below = least.is_some_and(|least| rate < least);
+    Ok(AfterChange { rate, error, steady, below })
+}
+
+/// Measures stretch after stretch with `measure` until two agree. Returns the last two, with what
+/// else was seen in them, and whether they agree.
+pub(super) fn until_steady<T, E>(
+    mut measure: impl FnMut() -> Result<(Stretch, T), E>,
+) -> Result<([(Stretch, T); 2], bool), E> {
     let (mut made, mut before, mut last) = (2, measure()?, measure()?);
-    while !agree(&before, &last) && made < MOST {
+    while !agree(&before.0, &last.0) && made < MOST {
         (made, before, last) = (made + 1, last, measure()?);
     }
-    let (rate, error) = joined(&before, &last);
-    let below = least.is_some_and(|least| rate < least);
-    Ok(AfterChange { rate, error, steady: agree(&before, &last), below })
+    let steady = agree(&before.0, &last.0);
+    Ok(([before, last], steady))
 }
 
 fn agree((one, one_error): &Stretch, (other, other_error): &Stretch) -> bool {

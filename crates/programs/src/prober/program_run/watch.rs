@@ -1,13 +1,13 @@
 //! Watches a run: one window with its progress, or from start to end.
 
-use super::transient::{AfterChange, after_change};
+use super::transient::{AfterChange, after_change, until_steady};
 use super::{NumberChange, ProgramRun, threads_of};
 use crate::prober::observation::Observation;
 use crate::prober::observation_halves::join;
 use crate::prober::{ProbeError, ProgressSource};
 use crate::run_metric::RunMetric;
 use pinwise_linux::{Scope, process};
-use pinwise_measure::{Measure, MeasureError, ProgramNote, Progress, Unit};
+use pinwise_measure::{Measure, MeasureError, Measurement, ProgramNote, Progress, Unit};
 use pinwise_metric::{
     Metric, MetricError, MetricOptions, MetricSpec,
     reading::{RateError, Reading, ReadingSummary, apart, rate},
@@ -32,7 +32,7 @@ const ENDING: Duration = Duration::from_millis(300);
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
 impl ProgramRun {
-    /// Warms up, then watches for `window`. After a `change`, a metric is read until it is steady.
+    /// Warms up, then watches for `window`. After a `change`, it watches until progress is steady.
     pub(in crate::prober) fn window(
         &mut self,
         window: Duration,
@@ -46,7 +46,7 @@ impl ProgramRun {
                 self.metered(window, change, (spec, options), layer_choice)
             }
             ProgressSource::Counters | ProgressSource::Runs(_) => {
-                self.counted(window, layer_choice)
+                self.counted(window, change.is_some(), layer_choice)
             }
         }
     }
@@ -54,6 +54,7 @@ impl ProgramRun {
     fn counted(
         &mut self,
         window: Duration,
+        changed: bool,
         layer_choice: &mut LayerChoice,
     ) -> Result<Observation, ProbeError> {
         let mut monitor = self.warmed(window, layer_choice)?;
@@ -66,13 +67,25 @@ impl ProgramRun {
             counted.borrow_mut().extend(reading);
             false
         };
-        let one = self.watch(&mut monitor, window / 2, &count)?;
-        let other = self.watch(&mut monitor, window - window / 2, &count)?;
-        count();
-        // A counter that counts nothing counts another kind of core, or was refused.
-        let parts = apart(&counted.into_inner(), (window / PARTS).as_secs_f64());
-        let executed = rate(&parts).ok().filter(|summary| summary.value > 0.0);
-        let (summary, measure, unit) = match executed {
+        let executed = |from: usize| {
+            let parts = apart(&counted.borrow()[from..], (window / PARTS).as_secs_f64());
+            // A counter that counts nothing counts another kind of core, or was refused.
+            rate(&parts).ok().filter(|summary| summary.value > 0.0)
+        };
+        let mut half = || {
+            let from = counted.borrow().len();
+            let seen = self.watch(&mut monitor, window / 2, &count)?;
+            count();
+            let duration = seen.elapsed;
+            let ran = seen.ran().as_secs_f64() / duration.as_secs_f64().max(1e-9);
+            let (performance, error) =
+                executed(from).map_or((ran, None), |counted| (counted.value, counted.error()));
+            let measured = Measurement { performance, duration, spread: None, detail: None };
+            Ok::<_, ProbeError>(((measured, error), (from, seen)))
+        };
+        let ([(_, (from, one)), (_, (_, other))], steady) =
+            if changed { until_steady(half)? } else { ([half()?, half()?], true) };
+        let (summary, measure, unit) = match executed(from) {
             Some(summary) => (summary, Measure::Instructions, "instructions/s"),
             None => (
                 cpu_time(&one, &other).map_err(MeasureError::from)?,
@@ -81,8 +94,9 @@ impl ProgramRun {
             ),
         };
         let progress = Progress { rate: summary.value, error: summary.error(), measure };
+        let unsteady = (!steady).then_some(ProgramNote::NotSteady { n: self.parameter });
         Ok(Observation {
-            notes: self.uncounted.iter().cloned().collect(),
+            notes: self.uncounted.iter().cloned().chain(unsteady).collect(),
             ..self.window_of((one, Some(other)), initialization, (progress, Unit::rate(unit)))
         })
     }
