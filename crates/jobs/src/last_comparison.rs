@@ -71,11 +71,8 @@ pub struct LastComparisonQuestion {
     /// programs. An earlier version always did that.
     #[serde(default)]
     pub ranked_on: Option<u32>,
-    /// If means are compared, rounds that are alike in time count as fewer. An earlier version
-    /// counted all.
-    #[serde(default)]
-    pub alike_count_less: bool,
-    /// Its own windows show a load of others, too. An earlier version knew one only from the search.
+    /// Its own windows show a load of others, too. Beside one, rounds that are alike in time count
+    /// as fewer. An earlier version knew a load only from the search, and counted all.
     #[serde(default)]
     pub own_load: bool,
     /// The program goes on running, so its load may change. Then the comparison ends. An earlier
@@ -271,7 +268,7 @@ impl LastComparisonQuestion {
         let busy = self.own_load && notable_share(&loads).is_some();
         let rule = match self.ranked_on {
             Some(_) if !busy => GainRule::Ranks,
-            _ if self.alike_count_less => GainRule::MeansBesideLoad,
+            _ if self.own_load => GainRule::MeansBesideLoad,
             _ => GainRule::Means,
         };
         let rounds = ComparedRounds::new(ways.clone(), CONFIDENCE);
@@ -583,7 +580,6 @@ mod tests {
             precision: None,
             looks: 1,
             ranked_on: Some(10),
-            alike_count_less: false,
             own_load: false,
             goes_on: false,
             unplaced: Vec::new(),
@@ -702,7 +698,6 @@ mod tests {
             placed: None,
             precision: Some(0.005),
             looks: ComparedRounds::LOOKS,
-            alike_count_less: true,
             own_load: true,
             goes_on: true,
             ..question()

@@ -624,7 +624,6 @@ mod tests {
             precision: None,
             looks: 1,
             ranked_on: None,
-            alike_count_less: false,
             own_load: false,
             goes_on: false,
             unplaced: unplaced.clone(),

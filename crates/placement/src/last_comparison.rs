@@ -231,19 +231,23 @@ impl ComparedRounds {
     /// faster than the same number unpinned, and than doing nothing. Doing nothing is chosen if the
     /// intervals show that no other way is better by more than `within`.
     pub fn choice(&self, fewer: bool, within: f64) -> LastComparisonVerdict {
-        let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
+        // A few starved windows may be alike, and their interval narrow.
+        let least = if self.rule == GainRule::Means { 0 } else { Self::FIRST_LOOK };
+        let gain =
+            |way, other| self.gain(way, other).filter(|_| self.common_rounds(way, other) >= least);
+        let better = |way, other| gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
         let rival = if takes_part(Way::Number) { Way::Number } else { Way::Default };
         if better(Way::Placed, rival) && better(Way::Placed, Way::Default) {
             return LastComparisonVerdict::Placed;
         }
-        match self.gain(Way::Number, Way::Default) {
+        match gain(Way::Number, Way::Default) {
             Some(gain) if gain.low > 0.0 => return LastComparisonVerdict::Number,
             Some(gain) if fewer && gain.low >= -within => return LastComparisonVerdict::Fewer,
             _ => {}
         }
         let mut others = self.ways.iter().filter(|&&way| way != Way::Default).peekable();
-        let worse = |way| self.gain(way, Way::Default).is_some_and(|gain| gain.high <= within);
+        let worse = |way| gain(way, Way::Default).is_some_and(|gain| gain.high <= within);
         if others.peek().is_some() && others.all(|&way| worse(way)) {
             LastComparisonVerdict::Default
         } else {
@@ -402,6 +406,21 @@ mod tests {
             missed += u32::from(wrong);
         }
         assert!(missed * 20 <= comparisons, "{missed} of {comparisons} missed");
+    }
+
+    #[test]
+    fn fewer_than_five_rounds_decide_nothing() {
+        let decided = |rule, count: usize| {
+            let mut rounds = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95).by(rule);
+            (0..count).for_each(|_| rounds.take(vec![Some(1.0), Some(0.001)]));
+            rounds.choice(false, 0.01)
+        };
+        for rule in [GainRule::Ranks, GainRule::MeansBesideLoad] {
+            assert_eq!(decided(rule, 4), LastComparisonVerdict::Undecided);
+            assert_eq!(decided(rule, 5), LastComparisonVerdict::Default);
+        }
+        let stored = decided(GainRule::Means, 2);
+        assert_eq!(stored, LastComparisonVerdict::Default, "as an earlier version said");
     }
 
     #[test]

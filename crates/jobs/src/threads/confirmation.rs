@@ -300,7 +300,6 @@ fn contenders(
         precision: outcome.others.is_none().then_some(question.request.within / 2.0),
         looks: ComparedRounds::LOOKS,
         ranked_on: outcome.ranked_on(question.contexts),
-        alike_count_less: true,
         own_load: true,
         goes_on: question.search.goes_on,
         unplaced: Vec::new(),

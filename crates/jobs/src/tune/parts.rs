@@ -212,7 +212,6 @@ fn contenders(
             precision: None,
             looks: 1,
             ranked_on: number.outcome.ranked_on(program.contexts()),
-            alike_count_less: true,
             own_load: true,
             goes_on: program.goes_on(),
             unplaced,
