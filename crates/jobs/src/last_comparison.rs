@@ -145,7 +145,7 @@ pub(crate) struct Seen {
 }
 
 /// What the windows of a round show, by way.
-type Windows = Vec<Option<f64>>;
+type WindowsByWay = Vec<Option<f64>>;
 
 /// Reads a measurement of whichever testbed made it. `None`: it is not one of that testbed.
 pub(crate) type Read<'a> = &'a dyn Fn(&Measurement) -> Option<Seen>;
@@ -235,7 +235,7 @@ impl LastComparisonQuestion {
         let ways = self.ways();
         let (mut unit, mut loads) = (None, Vec::new());
         let mut missing: Vec<(u64, String)> = Vec::new();
-        let (mut made, mut lost): (Vec<Windows>, Vec<Windows>) = (Vec::new(), Vec::new());
+        let (mut made, mut lost): (Vec<WindowsByWay>, Vec<WindowsByWay>) = (Vec::new(), Vec::new());
         let mut windows = self.rounds(history);
         let hurt = self.hurt(&windows, read);
         if windows.last().is_some_and(|last| !self.lacking(last, &hurt).is_empty()) {
@@ -291,12 +291,12 @@ impl LastComparisonQuestion {
 
     /// A change of the program's load: in the last two rounds, all ways are far from all their
     /// earlier windows, to the same side. What others took or left explains no jump.
-    fn jump(&self, made: &[Windows], lost: &[Windows]) -> Option<Unmeasured> {
+    fn jump(&self, made: &[WindowsByWay], lost: &[WindowsByWay]) -> Option<Unmeasured> {
         let before = made.len().checked_sub(JUMPED_ROUNDS)?;
         if !self.goes_on || before < ROUNDS_BEFORE_JUMP {
             return None;
         }
-        let of = |rounds: &[Windows], way: usize| -> Vec<f64> {
+        let of = |rounds: &[WindowsByWay], way: usize| -> Vec<f64> {
             rounds.iter().filter_map(|round| round[way]).collect()
         };
         let times = |way: usize| {
@@ -521,7 +521,7 @@ impl LastComparisonSearch<'_> {
 
 /// Whether a window of this round is starved beside those of the same way in all other rounds. So a
 /// load that was there all the time starves none, not even the first.
-fn is_starved(lost: &[Windows], round: usize) -> bool {
+fn is_starved(lost: &[WindowsByWay], round: usize) -> bool {
     let mut windows = lost[round].iter().enumerate();
     windows.any(|(way, own)| {
         let rest = lost[..round].iter().chain(&lost[round + 1..]);
