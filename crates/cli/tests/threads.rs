@@ -184,7 +184,7 @@ fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     }
     let shown = pinwise(["campaign", "show", "1", "--store", store.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&shown.stdout);
-    assert!(text.starts_with("n = ") && !text.contains("  monitor "), "{text}");
+    assert!(text.starts_with(first) && !text.contains("  monitor "), "{text}");
 }
 
 /// A service that progresses by the clock, 100 a second. `given` is the numbers that the file
