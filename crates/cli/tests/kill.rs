@@ -234,7 +234,9 @@ fn a_sweep_of_numbers_that_is_killed_and_resumed_ends_with_an_answer() {
     let Outlasted { answer, records, met } = answer_in_spite_of_kills(&search, &SPIN, STARTING);
     assert!(met > 0, "no kill met a record: this proves nothing");
     let stopped = &answer["stopped_because"][0]["kind"];
-    assert_eq!((records[0].len(), stopped), (12, &"all_tried".into()), "{answer:#}");
+    // Others may have starved some, which were made again.
+    let made = 12 + answer["set_aside"].as_u64().unwrap() as usize;
+    assert_eq!((records[0].len(), stopped), (made, &"all_tried".into()), "{answer:#}");
     // The fresh windows of the number and of the default, in rounds.
     assert!(records[1].len() >= 2 && records[1].len().is_multiple_of(2), "{answer:#}");
     assert!(answer["verdict"]["kind"].is_string(), "{answer:#}");

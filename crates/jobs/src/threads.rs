@@ -207,6 +207,9 @@ impl Job for ThreadsRequest {
             undecided = conclusion.choice == Some(LastComparisonVerdict::Undecided);
         }
         let confirmation = confirmed(info, &outcome.question, cut_short, store)?;
+        if let Some(shown) = &confirmation {
+            outcome.notes.retain(|note| !shown.refutes(note));
+        }
         let unfinished = info.state != CampaignState::Finished;
         let wanted = undecided || (unfinished && outcome.question.request.confirms());
         outcome.uncompared = wanted && confirmation.is_none();
@@ -604,6 +607,8 @@ mod tests {
         let asked = request(ThreadsMethod::Reinforcer);
         let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
         assert!(answer.confirmation.is_none());
+        let told = answer.outcome.answer(answer.outcome.found.as_ref().unwrap(), None, None).text();
+        assert!(told.starts_with("By the probes, not confirmed: n = "), "{told}");
     }
 
     #[test]

@@ -19,9 +19,9 @@ pub enum NumberAnswer<'a> {
     Decided(NumberVerdict<'a>),
     /// Fresh windows should have compared something, and did not.
     NothingCompared(NothingCompared),
-    /// There are no fresh windows, and there should be none.
+    /// There are no fresh windows, as there is no other number.
     Estimated(NumberEstimate),
-    /// The search takes no fresh windows, because something else confirms its number.
+    /// The search takes no fresh windows. If anything confirms its number, something else does.
     Unconfirmed(NumberEstimate),
 }
 

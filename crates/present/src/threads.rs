@@ -152,7 +152,7 @@ fn capped(threads: u32, numbers: &[u32], pooled: bool, follows: bool) -> String 
         _ => String::new(),
     };
     let remedy = if follows { "try --per-run" } else { "check {n}, try --per-run" };
-    format!("n = {all} made at most {most} (with the first){counts}: {remedy}")
+    format!("n = {all} made at most {most} in the probes{counts}: {remedy}")
 }
 
 fn shifted(shift: &PhaseChange) -> String {
@@ -191,11 +191,11 @@ pub struct NumberSearchStop<'a> {
 }
 
 impl NumberSearchStop<'_> {
-    /// The end with its kind and values. What `settled` says depends on whether fresh windows
-    /// compared the number.
+    /// The end with its kind and values. What `settled` and `all_tried` say depends on whether
+    /// fresh windows compared the number.
     pub fn tagged(&self) -> Value {
         let mut tagged = tagged(&self.end, self.text());
-        if self.end == NumberSearchEnd::Settled {
+        if matches!(self.end, NumberSearchEnd::Settled | NumberSearchEnd::AllTried { .. }) {
             tagged["compared"] = self.compared.into();
         }
         tagged
@@ -237,15 +237,21 @@ impl NumberSearchStop<'_> {
                 rests("the rest of --budget is too short for another probe".into())
             }
             NumberSearchEnd::AllTried { numbers, rounds } => {
-                let times = match rounds {
-                    1 => "once each, so the certainty of the answer is unknown".into(),
-                    rounds => format!("{rounds} times each"),
+                let all = match numbers {
+                    1 => "the only number was".into(),
+                    numbers => format!("all {numbers} numbers were"),
                 };
-                format!(
-                    "{numbers} numbers were tried, {times}; the answer is the fewest threads \
-                     within {} of the best",
+                let (times, unknown) = match rounds {
+                    1 => ("once".into(), " (the certainty is unknown)"),
+                    rounds => (format!("{rounds} times"), ""),
+                };
+                // What fresh windows say is the answer.
+                let probes = format!(
+                    "; by the probes, n = {n} has the fewest threads within {} of the \
+                     best{unknown}",
                     figures::percent(tolerance)
-                )
+                );
+                format!("{all} tried {times}{}", if compared { "" } else { &probes })
             }
             NumberSearchEnd::CpuUtil { last } => {
                 format!("CPU_UTIL hardly rose with n = {last}")
@@ -580,6 +586,33 @@ mod tests {
         let text = told(4, 3);
         assert!(text.ends_with("another probe; n = 2 was probed 3 times (of 4 probes)"), "{text}");
         assert!(told(4, 0).ends_with("n = 2 itself was not probed (4 probes)"));
+    }
+
+    #[test]
+    fn how_many_threads_a_program_makes_is_said_of_the_probes_only() {
+        let (threads, numbers) = (4, vec![3, 4]);
+        let note = ThreadsNote::Capped { threads, numbers, pooled: true, follows: true };
+        let told =
+            "n = 3, 4 made at most 4 threads in the probes, and count as n = 3: try --per-run";
+        assert_eq!(threads_note(&note), told);
+    }
+
+    #[test]
+    fn a_sweep_says_what_it_tried_and_leaves_the_answer_to_fresh_windows() {
+        let told = |numbers, rounds, compared| {
+            let end = NumberSearchEnd::AllTried { numbers, rounds };
+            let (n, probes, readings, share, tolerance) = (3, 24, 3, false, 0.01);
+            let advice = None;
+            let end =
+                NumberSearchStop { end, n, advice, probes, readings, compared, share, tolerance };
+            assert_eq!(end.tagged()["compared"], compared);
+            end.text()
+        };
+        assert_eq!(told(8, 3, true), "all 8 numbers were tried 3 times");
+        let probes = "; by the probes, n = 3 has the fewest threads within 1.0 % of the best";
+        assert_eq!(told(8, 3, false), format!("all 8 numbers were tried 3 times{probes}"));
+        let once = format!("the only number was tried once{probes} (the certainty is unknown)");
+        assert_eq!(told(1, 1, false), once);
     }
 
     fn advice() -> NumberAdvice {

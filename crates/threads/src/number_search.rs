@@ -10,8 +10,8 @@
 //! a search ([`ProbeStage`]). A program that ends soon is measured by whole runs. The testbed of a
 //! campaign is opened for one stage; the strategy stops where the next one begins.
 //!
-//! **Doubtful probes.** A probe of a survey or a sweep that shows no progress, was starved or jumped
-//! is repeated (`probe_judge.rs`). It is a record like any other, and no attempt.
+//! **Doubtful probes.** A survey and a sweep repeat a probe that shows no progress, was starved or
+//! jumped (`probe_judge.rs`). It is a record like any other, and no attempt.
 //!
 //! **Closing probe.** If all probes are of one run, the first number is probed once more at the
 //! end. The two probes show whether the program came into another phase meanwhile

@@ -72,6 +72,11 @@ impl Confirmation {
         if self.choice.way() == Way::Default { default.unwrap_or(n) } else { n }
     }
 
+    /// Whether a note of the search advises more than `n`, and fresh windows keep another number.
+    pub(super) fn refutes(&self, note: &ThreadsNote) -> bool {
+        is_refuted(note, self.choice, self.announced())
+    }
+
     /// The verdict, as `present` takes it.
     pub fn verdict(&self) -> NumberVerdict<'_> {
         let Self { compared, comparison, choice, within, budget } = self;
@@ -306,6 +311,11 @@ fn contenders(
     }))
 }
 
+fn is_refuted(note: &ThreadsNote, choice: LastComparisonVerdict, announced: u32) -> bool {
+    let kept = choice == LastComparisonVerdict::Default;
+    kept && matches!(note, ThreadsNote::CutOff { n, .. } if *n != announced)
+}
+
 /// The shortest effort of a probe of `n` that showed progress, if shorter ones showed none. 0: none
 /// was empty.
 fn enough(n: u32, records: &[Record]) -> f64 {
@@ -357,6 +367,16 @@ mod tests {
     use super::*;
     use pinwise_campaign::{Purpose, Trial};
     use pinwise_measure::Effort;
+
+    #[test]
+    fn more_than_a_number_is_no_advice_where_fresh_windows_keep_another() {
+        let note = ThreadsNote::CutOff { n: 4, asked: true };
+        let refuted = |choice, announced| is_refuted(&note, choice, announced);
+        assert!(refuted(LastComparisonVerdict::Default, 2));
+        assert!(!refuted(LastComparisonVerdict::Default, 4), "the default did best");
+        assert!(!refuted(LastComparisonVerdict::Undecided, 2));
+        assert!(!is_refuted(&ThreadsNote::Simulated, LastComparisonVerdict::Default, 2));
+    }
 
     #[test]
     fn fresh_windows_are_as_long_as_probes_had_to_be() {

@@ -223,7 +223,7 @@ impl ThreadsOutcome {
         match confirmation {
             Some(shown) => NumberAnswer::Decided(shown.verdict()),
             None if self.uncompared => NumberAnswer::NothingCompared(self.nothing_compared(found)),
-            None if self.question.request.confirm => {
+            None if self.question.request.confirms() => {
                 NumberAnswer::Estimated(self.estimate(found, compared))
             }
             None => NumberAnswer::Unconfirmed(self.estimate(found, compared)),
