@@ -16,8 +16,8 @@ use std::time::Duration;
 /// Count the different assignments of threads to a machine
 ///
 /// Two assignments are the same if swapping alike hardware turns one into the other. Alike hardware
-/// is cores, pipes or packages. NUMA nodes are never alike, because memory stays on one of them. All
-/// threads count as different. The count is exact. place searches the same assignments.
+/// is cores, pipes or packages. NUMA nodes are never alike, because memory stays on one of them.
+/// All threads count as different. The count is exact. place searches the same assignments.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise space --threads 4                              on this machine\n  \
