@@ -2,7 +2,7 @@
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use pinwise_jobs::{JobError, check_writable, unwritable_reason};
-use pinwise_present::{one_line, printable};
+use pinwise_present::{one_line, printable, printable_json};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read as _, Write};
@@ -122,9 +122,11 @@ impl fmt::Display for Stdout {
 
 impl std::error::Error for Stdout {}
 
-/// Prints one JSON document on stdout, with its fields in their order.
+/// Prints one JSON document on stdout, with its fields in their order. Names in it cannot control a
+/// terminal, also after a pipe.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
-    print_data(&format!("{}\n", serde_json::to_string_pretty(document)?))
+    let text = serde_json::to_string_pretty(document)?;
+    print_exact(&format!("{}\n", printable_json(&text)))
 }
 
 /// The exit code of a command, after one line on stderr where it failed. A closed pipe (`pinwise

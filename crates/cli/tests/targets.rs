@@ -156,6 +156,25 @@ fn a_refusal_comes_with_the_threads_that_were_left_alone_for_their_affinity() {
 }
 
 #[test]
+fn an_idle_program_is_watched_no_longer_than_the_budget() {
+    let folder = TempDir::new().unwrap();
+    let idle = Program::start(Command::new("sleep").arg("300"));
+    let refused = Command::new(PINWISE)
+        .args(["place", "--metric", "cmd:date +%s%N", "--budget", "3s", "--pid"])
+        .arg(idle.pid().to_string())
+        .arg("--store")
+        .arg(folder.path().join("pinwise.db"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    let watched = said.split_once("used less than 1 % of a CPU for ").unwrap_or_else(|| {
+        panic!("{said}");
+    });
+    let (time, _) = watched.1.split_once(':').unwrap();
+    assert!(time.ends_with(" ms") || time.trim_end_matches(" s").parse::<f64>().unwrap() <= 3.0);
+}
+
+#[test]
 fn a_process_that_is_being_searched_is_refused_to_others() {
     let folder = TempDir::new().unwrap();
     let program = Program::start(Command::new("sh").args(["-c", SPIN]));
@@ -175,7 +194,7 @@ fn a_process_that_is_being_searched_is_refused_to_others() {
         let list = pinwise(["campaign", "list", "--json", "--store", store]);
         String::from_utf8_lossy(&list.stdout).contains("\"running\"")
     });
-    let held = format!("another pinwise measures or pins process {pid}");
+    let held = format!("another pinwise (process {}) measures or pins process {pid}", first.pid());
     let limits = ["threads", "--pid", &pid, "--set", "cpuset:", "--store", store];
     for words in [search("20"), limits.map(str::to_owned).to_vec()] {
         let refused = pinwise(&words);

@@ -87,6 +87,19 @@ fn a_stranger_s_store_cannot_control_the_terminal() {
         assert!(String::from_utf8_lossy(&output.stdout).contains(r"\u{1b}[31mrx"), "{output:?}");
         assert_safe(&output);
     }
+    // Also in a pipe, whose other end may be a terminal. JSON reads back as the names are.
+    for format in ["csv", "json"] {
+        let words = ["campaign", "export", "1", "--format", format, "--store", path];
+        let output = pinwise(&words, folder.path());
+        assert!(output.status.success(), "{output:?}");
+        let text = std::str::from_utf8(&output.stdout).unwrap();
+        let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(text.contains("Pin: forged") && !text.contains(obeyed), "{text:?}");
+        if format == "json" {
+            let document: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert!(document.to_string().contains("forged\u{9b}\u{202e}"), "{text}");
+        }
+    }
     // What fails names the workload as well.
     assert_safe(&pinwise(&["campaign", "resume", "1", "--store", path], folder.path()));
 }

@@ -7,7 +7,7 @@ mod error;
 mod planned_start;
 
 pub use error::{ApplyError, MissingThreads, Unplaced};
-pub use planned_start::{PlannedRun, PlannedStart};
+pub use planned_start::{PlannedRun, PlannedStart, StartOptions};
 
 use pinwise_linux::{
     EndedThreads, NotedThread, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope, TargetError,

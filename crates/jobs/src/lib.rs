@@ -61,7 +61,7 @@ mod with_other_load;
 
 pub use apply::{
     AppliedPlan, ApplyError, ApplyOptions, HeldProgram, MissingThreads, NumberOutcome, PlanEvent,
-    PlanEvents, PlannedRun, PlannedStart, Preview, Unplaced, preview_undo,
+    PlanEvents, PlannedRun, PlannedStart, Preview, StartOptions, Unplaced, preview_undo,
 };
 pub use calibrate::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::record_count;

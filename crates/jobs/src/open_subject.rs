@@ -198,10 +198,14 @@ fn metric_options(
     until: Option<Instant>,
 ) -> Result<MetricOptions, JobError> {
     let usual = request.reading.metric_options()?;
-    let patience = until.map_or(usual.patience, |end| {
-        usual.patience.min(end.saturating_duration_since(Instant::now()))
-    });
+    let patience = within_budget(usual.patience, until);
     Ok(MetricOptions { patience, until, ..usual })
+}
+
+/// `patience`, or what is left until the budget ends.
+fn within_budget(patience: Duration, until: Option<Instant>) -> Duration {
+    let left = until.map(|end| end.saturating_duration_since(Instant::now()));
+    left.map_or(patience, |left| patience.min(left))
 }
 
 fn launch(command: &[String], request: &PlacementRequest) -> Launch {

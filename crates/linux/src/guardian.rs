@@ -23,14 +23,15 @@
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
-//!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a program
-//!   that was launched at the very moment of the kill.
+//!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a process
+//!   that left the process group, and a program that was launched at the very moment of the kill.
 //!
 //! *Limits.*
 //! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
 //!   pinned. The next start of pinwise releases them ([`ledger`]). The guardian is not called
 //!   pinwise, so `killall -9 pinwise` does not find it. If only the guardian is killed, pinwise
-//!   starts another at the next step.
+//!   starts another at the next step. If it was stopped, pinwise lets it go on. If it then does not
+//!   end in time, pinwise ends it and restores everything itself.
 //! - A thread may be created during the search and confined to one CPU by the program. It looks
 //!   like one that inherited a pin.
 //! - The kernel remembers that a mask was set. The cpuset of the cgroup may grow later. Then a
@@ -47,7 +48,7 @@ pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 pub(crate) use ledger::{boot_folder, boot_path, own_folder};
 
-use crate::guardian_limits::{NAME, RESTORING, SETTING_LIMIT};
+use crate::guardian_limits::{AT_WORK, NAME, RESTORING, SETTING_LIMIT};
 use crate::process;
 use crate::process_lock::ProcessLock;
 use crate::realtime::{RealtimeClass, keep_nice};
@@ -239,10 +240,29 @@ impl Guardian {
     }
 }
 
+impl Guardian {
+    /// Waits until the guardian has restored everything. Whether it has.
+    fn ended(&mut self) -> bool {
+        let guardian = rustix::process::Pid::from_child(&self.child);
+        let begin = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if begin.elapsed() < AT_WORK => {}
+                Ok(Some(status)) => return status.success(),
+                _ => return false,
+            }
+            // It may have been stopped.
+            let _ = rustix::process::kill_process(guardian, Signal::CONT);
+            sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        if !self.child.wait().is_ok_and(|status| status.success()) {
+        if !self.ended() {
+            let _ = self.child.kill();
             restore(&self.entries);
         }
         // The guardian has removed it, unless it could not.
@@ -259,6 +279,8 @@ fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
         .arg(ARGUMENT)
         .args(ledger.map(|ledger| &ledger.path))
         .current_dir("/")
+        // Another pinwise may have started this one. It must not end this guardian.
+        .env_remove(MARK)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -572,14 +594,18 @@ mod tests {
     }
 
     #[test]
-    fn a_program_whose_launch_was_cut_short_is_found_by_its_mark() {
-        let mark = format!("test-{}", std::process::id());
-        let mut child = Command::new("sleep").arg("30").env(MARK, &mark).spawn().unwrap();
-        restore(&[GuardianEntry::Launching { mark }]);
-        let status = child.wait().unwrap();
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&status),
-            Some(Signal::TERM.as_raw())
-        );
+    fn what_was_being_launched_and_what_left_its_group_are_found_by_their_mark() {
+        for launched in [None, Some(Pid(i32::MAX))] {
+            let mark = format!("test-{}-{launched:?}", std::process::id());
+            let mut child = Command::new("sleep").arg("30").env(MARK, &mark).spawn().unwrap();
+            let launching = GuardianEntry::Launching { mark };
+            let launched = launched.map(|pid| GuardianEntry::Launched { pid });
+            restore(&[launching].into_iter().chain(launched).collect::<Vec<_>>());
+            let status = child.wait().unwrap();
+            assert_eq!(
+                std::os::unix::process::ExitStatusExt::signal(&status),
+                Some(Signal::TERM.as_raw())
+            );
+        }
     }
 }

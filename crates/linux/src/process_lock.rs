@@ -68,9 +68,16 @@ pub struct ProcessLock {
 /// Another pinwise measures or pins the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "another pinwise measures or pins process {0}: wait until that ends, or stop it, then try again"
+    "another pinwise{} measures or pins process {pid}: wait until that ends, or stop it, then try \
+     again",
+    holder.map_or(String::new(), |holder| format!(" (process {holder})"))
 )]
-pub struct ProcessLockedError(pub Pid);
+pub struct ProcessLockedError {
+    /// The process to be changed.
+    pub pid: Pid,
+    /// The other pinwise, if the kernel shows it here.
+    pub holder: Option<Pid>,
+}
 
 impl ProcessLock {
     /// Holds these processes. Waits for a guardian that is at work, and for a moment otherwise. A
@@ -105,7 +112,10 @@ impl ProcessLock {
                     break;
                 }
                 if begin.elapsed() >= patience.with(&holders) {
-                    return Err(ProcessLockedError(pid));
+                    let shown = holders.into_iter().filter(|holder| holder.0 > 0);
+                    // A guardian ends with its pinwise.
+                    let holder = shown.min_by_key(|&holder| is_guardian(holder));
+                    return Err(ProcessLockedError { pid, holder });
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -202,10 +212,8 @@ pub(crate) mod tests {
         // A search within the search, and one after the other.
         drop(ProcessLock::of(&[one.pid()]).unwrap());
         drop(hold);
-        assert_eq!(
-            ProcessLock::at_once(&[other.pid(), one.pid()]).unwrap_err(),
-            ProcessLockedError(one.pid())
-        );
+        let refused = ProcessLock::at_once(&[other.pid(), one.pid()]).unwrap_err();
+        assert_eq!(refused.pid, one.pid());
         // A process that was held before the refusal is free again.
         let mut elsewhere = ProcessLock::default();
         elsewhere.share(other.pid());
@@ -225,7 +233,11 @@ pub(crate) mod tests {
         assert!((0..1000).any(|_| holders(&holder.folders[0]) == [own]));
         assert!(!is_guardian(own));
         let patience = Patience { search: Duration::ZERO, guardian: Duration::MAX };
-        assert!(ProcessLock::within(&[sleeping.pid()], patience).is_err());
+        let named = || ProcessLock::within(&[sleeping.pid()], patience).unwrap_err();
+        assert!((0..1000).any(|_| named().holder == Some(own)));
+        let told = format!("another pinwise (process {own}) measures or pins process ");
+        let error = ProcessLockedError { pid: sleeping.pid(), holder: Some(own) };
+        assert!(error.to_string().starts_with(&told), "{error}");
     }
 
     #[test]

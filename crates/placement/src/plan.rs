@@ -163,6 +163,17 @@ impl PlannedNumber {
     pub fn fill(&self, word: &str) -> String {
         word.replace(Self::PLACE, &self.n.to_string())
     }
+
+    /// The environment variables that say more than the number, by name. They can make a program
+    /// run other code, and a plan may come from somebody else. A variable is among them if its
+    /// value is no number, or if its name is that of a path or of a start-up file.
+    pub fn beyond_number(&self) -> impl Iterator<Item = (&str, &str)> {
+        let n = self.n.to_string();
+        let loads =
+            |name: &str| name.starts_with("LD_") || name.ends_with("PATH") || name.ends_with("ENV");
+        let variables = self.environment.iter().map(|(name, value)| (&**name, &**value));
+        variables.filter(move |(name, value)| *value != n || loads(name))
+    }
 }
 
 /// One thread and its place.
@@ -441,6 +452,22 @@ mod tests {
         let free = Plan { threads: Vec::new(), measured: None, number, ..plan() };
         assert_eq!(Plan::parse(&free.to_toml()), Ok(free.clone()));
         assert_eq!(free.number.unwrap().fill("-p{n}"), "-p6");
+    }
+
+    #[test]
+    fn a_variable_says_more_than_the_number_if_its_value_or_name_does() {
+        let variables = [
+            ("OMP_NUM_THREADS", "6"),
+            ("GOMAXPROCS", "7"),
+            ("JAVA_TOOL_OPTIONS", "-XX:ActiveProcessorCount=6"),
+            ("LD_PRELOAD", "6"),
+            ("BASH_ENV", "6"),
+            ("PATH", "6"),
+        ];
+        let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let number = PlannedNumber { n: 6, environment, set: None };
+        let names: Vec<&str> = number.beyond_number().map(|(name, _)| name).collect();
+        assert_eq!(names, ["BASH_ENV", "GOMAXPROCS", "JAVA_TOOL_OPTIONS", "LD_PRELOAD", "PATH"]);
     }
 
     #[test]

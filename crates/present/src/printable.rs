@@ -37,6 +37,20 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && c != '\n' && c != '\t')
 }
 
+/// A JSON document for a terminal or a file: as [`printable`], with the escapes of JSON (`\u001b`).
+/// It reads back as the same document.
+pub fn printable_json(document: &str) -> Cow<'_, str> {
+    if !document.contains(is_obeyed) {
+        return Cow::Borrowed(document);
+    }
+    // Only strings contain such a character, but for the line ends between values.
+    let escape = |c: char| match c {
+        c if is_obeyed(c) && c != '\n' => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    Cow::Owned(document.chars().map(escape).collect())
+}
+
 /// `text` for a part of a line: as [`printable`], with line ends and tabs escaped too.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
@@ -52,6 +66,16 @@ mod tests {
         assert_eq!(printable("over\rwritten \u{9b}2J \u{7f}"), r"over\rwritten \u{9b}2J \u{7f}");
         assert_eq!(printable("a\u{202e}b\u{2066}c\u{2028}d"), r"a\u{202e}b\u{2066}c\u{2028}d");
         assert_eq!(one_line("rx\nPin: forged\t"), r"rx\nPin: forged\t");
+    }
+
+    #[test]
+    fn json_reads_back_as_it_was() {
+        let name = "\u{1b}X\n \u{7f}\u{9b}2J \u{202e}b\u{2066}c\u{2028}d \u{7} é 🙂";
+        let document = serde_json::to_string_pretty(&[name]).unwrap();
+        let safe = printable_json(&document);
+        assert!(safe.contains(r"\u007f\u009b2J \u202eb\u2066c\u2028d \u0007 é 🙂"), "{safe}");
+        assert_eq!(safe.lines().count(), document.lines().count());
+        assert_eq!(serde_json::from_str::<[String; 1]>(&safe).unwrap(), [name]);
     }
 
     #[test]

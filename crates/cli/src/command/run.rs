@@ -4,7 +4,7 @@
 use crate::output;
 use crate::plan::{self, PlanArgument};
 use clap::Args;
-use pinwise_jobs::{MissingThreads, PlanEvent, PlannedRun, PlannedStart};
+use pinwise_jobs::{MissingThreads, PlanEvent, PlannedRun, PlannedStart, StartOptions};
 use pinwise_linux::Pinned;
 use pinwise_present::named_threads;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -17,8 +17,8 @@ use std::sync::atomic::AtomicUsize;
 ///
 /// Threads are found by name and pinned within milliseconds of their creation. The plan's number of
 /// threads, if it has one, replaces {n} in the arguments. run also sets the plan's environment
-/// variables. run prints only warnings. Its exit code is the program's, or 128 + N if signal N
-/// ended it.
+/// variables whose value is this number. It needs --env for others. run prints only warnings. Its
+/// exit code is the program's, or 128 + N if signal N ended it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz
@@ -29,6 +29,10 @@ pub(crate) struct Run {
     /// Use the plan although it is for another machine. Differences become warnings
     #[arg(long)]
     force: bool,
+    /// Also set this variable of the plan, which says more than the number. It can make the program
+    /// run other code. Repeat for several
+    #[arg(long = "env", value_name = "NAME")]
+    environment: Vec<String>,
     /// The program and its arguments. {n} becomes the plan's number of threads
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -44,8 +48,9 @@ impl Run {
             }
             Ok(())
         };
+        let options = StartOptions { force: self.force, environment: self.environment };
         let start =
-            PlannedStart::new(&plan, &self.command, self.force, &mut tell).map_err(plan::failed)?;
+            PlannedStart::new(&plan, &self.command, &options, &mut tell).map_err(plan::failed)?;
         // The program decides what a signal means, and we end with it.
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {

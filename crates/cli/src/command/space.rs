@@ -16,8 +16,8 @@ use std::time::Duration;
 /// Count the different assignments of threads to a machine
 ///
 /// Two assignments are the same if swapping alike hardware turns one into the other. Alike hardware
-/// is cores, pipes, packages, or NUMA nodes at equal distances. All threads count as different. The
-/// count is exact.
+/// is cores, pipes or packages. NUMA nodes are never alike, because memory stays on one of them.
+/// All threads count as different. The count is exact. place searches the same assignments.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise space --threads 4                              on this machine\n  \
@@ -62,7 +62,7 @@ struct SpaceJson {
 impl Space {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let machine = self.machine.argument().load()?;
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let tree = SharingTree::new(&machine, Alike::ExceptNuma);
         let threads = usize::from(self.threads);
         let contexts = tree.leaves().len();
         let fits = if threads <= contexts { PerContext::AtMost(1) } else { PerContext::Any };

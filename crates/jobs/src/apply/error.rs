@@ -32,6 +32,16 @@ pub enum ApplyError {
         PlannedNumber::PLACE
     )]
     NoNumber,
+    /// The plan sets environment variables that say more than its number.
+    #[error(
+        "the plan sets {}, which can make a program run other code; if you trust the plan, add {}",
+        .0.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" and "),
+        .0.iter().map(|(name, _)| format!("--env {name}")).collect::<Vec<_>>().join(" ")
+    )]
+    Environment(Vec<(String, String)>),
+    /// The caller allowed an environment variable that the plan does not set.
+    #[error("--env {0}: the plan does not set a variable of this name")]
+    NoVariable(String),
     /// There is no program to start.
     #[error("no command")]
     NoCommand,
@@ -85,7 +95,10 @@ impl ApplyError {
     /// Whether the caller named something that does not exist.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Target(TargetError::NoProcess(_)) | Self::NoNumber => true,
+            Self::Target(TargetError::NoProcess(_))
+            | Self::NoNumber
+            | Self::Environment(_)
+            | Self::NoVariable(_) => true,
             Self::Start { cause, .. } => cause.kind() == io::ErrorKind::NotFound,
             _ => false,
         }

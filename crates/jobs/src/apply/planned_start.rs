@@ -13,6 +13,16 @@ use std::time::Duration;
 /// The time until a signal is passed on where nothing is pinned any more.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// How a program is started under a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartOptions {
+    /// Use the plan although it is for another machine.
+    pub force: bool,
+    /// The environment variables of the plan that are set although they say more than its number.
+    /// A plan may come from somebody else.
+    pub environment: Vec<String>,
+}
+
 /// A program that can be started under a plan.
 #[derive(Debug)]
 pub struct PlannedStart<'p> {
@@ -34,16 +44,18 @@ impl<'p> PlannedStart<'p> {
     /// Checks that the plan fits this machine and the command: the program and its arguments.
     ///
     /// # Errors
-    /// The plan is for another machine, or has no number although the command has a place for it.
+    /// The plan is for another machine, or sets variables that the options do not allow. Or it has
+    /// no number although the command has a place for it.
     pub fn new(
         plan: &'p Plan,
         command: &'p [OsString],
-        force: bool,
+        options: &StartOptions,
         events: &mut PlanEvents<'_>,
     ) -> Result<Self, ApplyError> {
         let (program, arguments) = command.split_first().ok_or(ApplyError::NoCommand)?;
+        check_environment(plan.number.as_ref(), &options.environment)?;
         check_number(plan, command, events)?;
-        check(plan, &this_machine()?, force, events)?;
+        check(plan, &this_machine()?, options.force, events)?;
         Ok(Self { plan, program, arguments })
     }
 
@@ -104,6 +116,21 @@ impl<'p> PlannedStart<'p> {
         let missing = pinning.and_then(|pinner| MissingThreads::new(self.plan, pinner.missing()));
         Ok(PlannedRun { status, missing })
     }
+}
+
+/// Refuses environment variables that say more than the number, except those of these names.
+fn check_environment(number: Option<&PlannedNumber>, named: &[String]) -> Result<(), ApplyError> {
+    let set = |name: &&String| number.is_some_and(|plan| plan.environment.contains_key(*name));
+    if let Some(absent) = named.iter().find(|name| !set(name)) {
+        return Err(ApplyError::NoVariable(absent.clone()));
+    }
+    let refused: Vec<(String, String)> = number
+        .iter()
+        .flat_map(|number| number.beyond_number())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .filter(|(name, _)| !named.contains(name))
+        .collect();
+    if refused.is_empty() { Ok(()) } else { Err(ApplyError::Environment(refused)) }
 }
 
 /// Refuses a command that asks for a number where the plan has none.

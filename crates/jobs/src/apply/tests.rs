@@ -258,7 +258,7 @@ fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
 fn started(plan: &Plan, command: &[&str]) -> (Result<PlannedRun, ApplyError>, Vec<String>) {
     let command: Vec<OsString> = command.iter().map(Into::into).collect();
     events(|events| {
-        let start = PlannedStart::new(plan, &command, false, events)?;
+        let start = PlannedStart::new(plan, &command, &StartOptions::default(), events)?;
         start.run(&AtomicUsize::new(0), events)
     })
 }
@@ -273,7 +273,8 @@ fn a_program_is_started_with_the_number_and_followed_to_its_end() {
         told.display()
     );
     let command = ["sh".into(), "-c".into(), script.into()];
-    let start = PlannedStart::new(&plan, &command, false, &mut |_| Ok(())).unwrap();
+    let options = StartOptions::default();
+    let start = PlannedStart::new(&plan, &command, &options, &mut |_| Ok(())).unwrap();
     let mut take = |event: PlanEvent<'_>| {
         assert!(matches!(event, PlanEvent::Pinned(Pinned { name, .. }) if name == "sh"));
         std::fs::write(&told, "")
@@ -356,7 +357,8 @@ fn a_program_gets_its_signals_after_pinning_has_failed() {
     let got = folder.path().join("got");
     let script = format!("trap 'kill $!; echo > {}; exit' TERM; sleep 20 & wait", got.display());
     let command = ["sh".into(), "-c".into(), script.into()];
-    let start = PlannedStart::new(&plan, &command, false, &mut |_| Ok(())).unwrap();
+    let options = StartOptions::default();
+    let start = PlannedStart::new(&plan, &command, &options, &mut |_| Ok(())).unwrap();
     let signal = AtomicUsize::new(0);
     let mut fail = |_: PlanEvent<'_>| {
         signal.store(15, Ordering::Relaxed);
@@ -376,6 +378,37 @@ fn a_command_and_a_plan_have_to_agree_on_a_number() {
     assert_eq!(seen, ["Number { n: 3, outcome: Unused }"]);
     let (typed, seen) = started(&with_number(&[], None), &["true", "-p3"]);
     assert!(typed.is_ok() && seen.is_empty(), "{seen:?}");
+}
+
+/// A plan may come from somebody else.
+#[test]
+fn a_variable_that_says_more_than_the_number_is_set_only_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = folder.path().join("code");
+    std::fs::write(&code, "exit 9").unwrap();
+    let code = code.to_str().unwrap();
+    let mut plan = with_number(&[], None);
+    plan.threads.clear();
+    let start = |plan: &Plan, named: &[&str]| {
+        let command = ["bash", "-c", "exit $((OMP_NUM_THREADS))"].map(OsString::from);
+        let environment = named.iter().map(|name| (*name).to_owned()).collect();
+        let options = StartOptions { force: false, environment };
+        let start = PlannedStart::new(plan, &command, &options, &mut |_| Ok(()))?;
+        start.run(&AtomicUsize::new(0), &mut |_| Ok(()))
+    };
+    let ended = |started: Result<PlannedRun, ApplyError>| started.unwrap().status.code();
+    plan.number.as_mut().unwrap().environment.insert("OMP_NUM_THREADS".into(), "3".into());
+    assert_eq!(ended(start(&plan, &[])), Some(3));
+    plan.number.as_mut().unwrap().environment.insert("BASH_ENV".into(), code.into());
+    let error = start(&plan, &[]).unwrap_err();
+    let told = format!(
+        "the plan sets BASH_ENV={code}, which can make a program run other code; if you trust the \
+         plan, add --env BASH_ENV"
+    );
+    assert_eq!((error.to_string(), error.is_usage()), (told, true));
+    assert_eq!(ended(start(&plan, &["BASH_ENV"])), Some(9));
+    let error = start(&plan, &["BASH_ENV", "OTHER"]).unwrap_err();
+    assert!(matches!(&error, ApplyError::NoVariable(name) if name == "OTHER"), "{error}");
 }
 
 #[test]

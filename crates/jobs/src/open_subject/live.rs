@@ -2,7 +2,7 @@
 
 use super::{
     OpenSubject, Opening, allowed_machine, launch, metric_options, scope, target_error,
-    this_machine, thread_filter, usage, whole_machine,
+    this_machine, thread_filter, usage, whole_machine, within_budget,
 };
 use crate::error::{Failure, JobError, Remedy};
 use crate::placement_request::PlacementRequest;
@@ -114,6 +114,7 @@ pub(super) fn open(
         window: period,
         floor: request.floor,
         notes,
+        patience: within_budget(LiveOptions::default().patience, opening.until),
         ..LiveOptions::default()
     };
     LiveTestbed::new(target, &machine, meter, options, interrupt.clone()).map_err(target_error)

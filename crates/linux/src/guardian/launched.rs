@@ -14,23 +14,29 @@ pub(super) struct Launched {
     /// Leaders of process groups. pinwise reports that a leader has ended before it waits for it,
     /// so the number is not reused before.
     groups: Vec<RawPid>,
-    /// Marks of programs whose launch was not completed.
+    /// Marks of the programs. They also find a process that left the group, such as a daemon.
     marks: Vec<String>,
+    /// Whether the launch of the last one was not completed.
+    launching: bool,
 }
 
 impl Launched {
     pub(super) fn in_entries(entries: &[GuardianEntry]) -> Self {
-        let mut groups: Vec<RawPid> = Vec::new();
-        let mut marks: Vec<String> = Vec::new();
+        let mut programs: Vec<(&String, Option<Pid>)> = Vec::new();
         for entry in entries {
             match entry {
-                GuardianEntry::Launching { mark } => marks.push(mark.clone()),
+                GuardianEntry::Launching { mark } => {
+                    // What could not be started runs nowhere.
+                    programs.retain(|(_, leader)| leader.is_some());
+                    programs.push((mark, None));
+                }
                 GuardianEntry::Launched { pid } => {
-                    marks.clear();
-                    groups.extend(RawPid::from_raw(pid.0));
+                    if let Some((_, leader)) = programs.last_mut() {
+                        *leader = Some(*pid);
+                    }
                 }
                 GuardianEntry::Ended { pid } => {
-                    groups.retain(|group| group.as_raw_nonzero().get() != pid.0)
+                    programs.retain(|(_, leader)| *leader != Some(*pid))
                 }
                 GuardianEntry::Existing { .. }
                 | GuardianEntry::Process { .. }
@@ -40,7 +46,14 @@ impl Launched {
                 | GuardianEntry::Command { .. } => {}
             }
         }
-        Self { groups, marks }
+        Self {
+            groups: programs
+                .iter()
+                .filter_map(|(_, leader)| RawPid::from_raw((*leader)?.0))
+                .collect(),
+            marks: programs.iter().map(|(mark, _)| (*mark).clone()).collect(),
+            launching: programs.iter().any(|(_, leader)| leader.is_none()),
+        }
     }
 
     pub(super) fn signal(&self, signal: Signal) {
@@ -55,10 +68,13 @@ impl Launched {
     /// Waits for the programs to end, and ends those that do not.
     pub(super) fn end(&self) {
         let begin = Instant::now();
-        // A marked program may be between its fork and its exec, where it does not show the mark
-        // yet.
-        let shows_mark =
-            if self.marks.is_empty() { Duration::ZERO } else { Duration::from_millis(200) };
+        // A program that is launched may be between its fork and its exec, where it does not show
+        // the mark yet. One look also misses a process that was created meanwhile.
+        let shows_mark = match (self.marks.is_empty(), self.launching) {
+            (true, _) => Duration::ZERO,
+            (_, false) => Duration::from_millis(20),
+            (_, true) => Duration::from_millis(200),
+        };
         while begin.elapsed() < GRACE {
             let marked = self.marked();
             if marked.is_empty() && begin.elapsed() >= shows_mark && !self.groups_run() {
@@ -129,11 +145,14 @@ mod tests {
             launched(42),
         ];
         assert_eq!(groups(&entries), [42]);
-        assert!(
-            Launched::in_entries(&entries).marks.is_empty(),
-            "a complete launch is known by its number"
-        );
+        let marks = |entries: &[GuardianEntry]| {
+            let Launched { marks, launching, .. } = Launched::in_entries(entries);
+            (marks, launching)
+        };
+        let names = |marks: &[&str]| marks.iter().map(|mark| (*mark).to_owned()).collect();
+        assert_eq!(marks(&entries), (names(&["b"]), false));
+        entries.push(launching("failed"));
         entries.push(launching("c"));
-        assert_eq!(Launched::in_entries(&entries).marks, ["c"], "an incomplete one by its mark");
+        assert_eq!(marks(&entries), (names(&["b", "c"]), true));
     }
 }

@@ -40,6 +40,29 @@ pub(crate) fn panic(target: Target) {
     panic!("a bug");
 }
 
+/// Pins, stops its guardian, and ends.
+pub(crate) fn end_with_stopped_guardian(pid: Pid) {
+    let target = Target::attach(Scope::Processes(vec![pid])).unwrap();
+    let mut testbed = testbed(target, quick()).unwrap();
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    let own = Pid(std::process::id() as i32);
+    stop(process::descendants(&[own], &process::all().unwrap())[0]);
+    println!("\npinned");
+}
+
+/// Stops a process. A thread that runs on another CPU stops a little later, after one more system
+/// call.
+fn stop(pid: Pid) {
+    signal(pid, Signal::STOP);
+    until("it to stop", || {
+        process::threads(pid).unwrap().into_iter().all(|tid| state(tid) == Some('T'))
+    });
+}
+
+fn signal(pid: Pid, signal: Signal) {
+    kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
+}
+
 /// Whether the notes say that threads of this name are left alone for this reason.
 pub(crate) fn leaves_alone(notes: &[ProgramNote], why: LeftAlone, name: &str) -> bool {
     notes.iter().any(|note| {
@@ -274,6 +297,26 @@ fn a_killed_pinwise_ends_what_it_launched_with_its_children() {
 }
 
 #[test]
+fn a_guardian_that_is_stopped_restores_all_the_same() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let before = masks(&threads);
+    let tuner = tuner(&format!("end {}", program.pid()));
+    let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap());
+    let end = Instant::now() + Duration::from_secs(60);
+    while !process::ended(tuner.pid()) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Nothing stopped is left behind.
+    guardian.iter().filter(|&&pid| !process::ended(pid)).for_each(|&pid| signal(pid, Signal::CONT));
+    assert!(process::ended(tuner.pid()), "it waits for its guardian");
+    assert_eq!(masks(&threads), before);
+}
+
+#[test]
 fn a_guardian_that_is_killed_is_replaced() {
     if !enough_cpus() {
         return;
@@ -285,7 +328,6 @@ fn a_guardian_that_is_killed_is_replaced() {
     let guardians = || process::descendants(&[tuner.pid()], &process::all().unwrap());
     let first = guardians();
     assert_eq!(first.len(), 1);
-    let signal = |pid: Pid, signal| kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
     signal(first[0], Signal::TERM);
     signal(first[0], Signal::INT);
     std::thread::sleep(Duration::from_millis(50));
@@ -316,14 +358,6 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
     let before = masks(&threads);
     let mut tuner = tuner(&format!("keep {} {}", program.pid(), folder.path().display()));
     let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap())[0];
-    let signal = |pid: Pid, signal| kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
-    // A thread that runs on another CPU stops a little later, after one more system call.
-    let stop = |pid: Pid| {
-        signal(pid, Signal::STOP);
-        until("it to stop", || {
-            process::threads(pid).unwrap().into_iter().all(|tid| state(tid) == Some('T'))
-        });
-    };
     stop(guardian);
     // One window in five is unpinned.
     until("the threads to be pinned", || {

@@ -65,6 +65,7 @@ fn __program() {
         ["panic", pid] => {
             live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
+        ["end", pid] => live::end_with_stopped_guardian(pid.parse().unwrap()),
         ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
         ["forgetful", pid] => number_setter::forgetful(pid.parse().unwrap()),
         ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),

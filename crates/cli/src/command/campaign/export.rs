@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
 use pinwise_measure::{Detail, OtherLoad, Placed, Probed, Retry, Setting};
-use pinwise_present::tagged_program_notes;
+use pinwise_present::{printable, tagged_program_notes};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
 use serde_json::Value;
@@ -221,7 +221,9 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
     records.iter().map(row).collect()
 }
 
+/// A cell. A name in it cannot control a terminal.
 fn quoted(text: &str) -> String {
+    let text = &*printable(text);
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
