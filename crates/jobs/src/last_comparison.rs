@@ -264,7 +264,7 @@ impl LastComparisonQuestion {
             made.push(round);
             lost.push(lost_here);
         }
-        let jump = self.jump(&made, &lost);
+        let jump = self.jump(&made, &lost, &hurt);
         let busy = self.own_load && notable_share(&loads).is_some();
         let rule = match self.ranked_on {
             Some(_) if !busy => GainRule::Ranks,
@@ -272,7 +272,9 @@ impl LastComparisonQuestion {
             _ => GainRule::Means,
         };
         let rounds = ComparedRounds::new(ways.clone(), CONFIDENCE);
-        let mut rounds = rounds.with_looks(self.looks).by(rule);
+        // An earlier version decided by two rounds.
+        let least = if self.own_load { ComparedRounds::FIRST_LOOK } else { 0 };
+        let mut rounds = rounds.with_looks(self.looks).by(rule).with_least(least);
         let mut starving = 0;
         for (place, round) in made.into_iter().enumerate() {
             if rule == GainRule::Ranks && is_starved(&lost, place) {
@@ -291,7 +293,12 @@ impl LastComparisonQuestion {
 
     /// A change of the program's load: in the last two rounds, all ways are far from all their
     /// earlier windows, to the same side. What others took or left explains no jump.
-    fn jump(&self, made: &[WindowsByWay], lost: &[WindowsByWay]) -> Option<Unmeasured> {
+    fn jump(
+        &self,
+        made: &[WindowsByWay],
+        lost: &[WindowsByWay],
+        hurt: &BTreeSet<usize>,
+    ) -> Option<Unmeasured> {
         let before = made.len().checked_sub(JUMPED_ROUNDS)?;
         if !self.goes_on || before < ROUNDS_BEFORE_JUMP {
             return None;
@@ -302,7 +309,8 @@ impl LastComparisonQuestion {
         let times = |way: usize| {
             let (earlier, lost_before) = (of(&made[..before], way), of(&lost[..before], way));
             let most_lost = lost_before.iter().copied().fold(0.0, f64::max);
-            let before_now = usual(&earlier)?;
+            // From nothing there is no factor.
+            let before_now = usual(&earlier).filter(|usual| *usual > 0.0)?;
             let far = |place: usize| {
                 let (now, lost) = (made[place][way]?, lost[place][way].unwrap_or_default());
                 let eased = starved(most_lost, &[lost]).is_some();
@@ -315,7 +323,7 @@ impl LastComparisonQuestion {
             far?.last().copied()
         };
         // A way below the floor has no windows any more.
-        let ways = (0..self.ways().len()).filter(|&way| !of(&made[before..], way).is_empty());
+        let ways = (0..self.ways().len()).filter(|way| !hurt.contains(way));
         let jumps: Vec<(usize, f64)> =
             ways.map(|way| Some((way, times(way)?))).collect::<Option<_>>()?;
         let &(way, times) = jumps.first()?;
@@ -743,6 +751,7 @@ mod tests {
             "starved"
         );
         assert_eq!(whole(&|round| if round < 6 { (0.1, 0.9) } else { (1.0, 0.0) }), None, "eased");
+        assert_eq!(whole(&|round| (f64::from(round >= 6), 0.0)), None, "idle before: no factor");
         let anew = LastComparisonQuestion { goes_on: false, ..question.clone() };
         assert_eq!(of_rounds(&anew, at(6, 5.0)).0.cut_short, None);
     }

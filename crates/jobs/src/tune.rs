@@ -99,9 +99,13 @@ pub struct TuneConclusion {
     pub gain: Option<Gain>,
     /// How the program is started, as a shell takes it, if it is started with the number.
     pub command: Option<String>,
+    /// The variables of its environment that `run` sets only if they are named.
+    #[serde(default)]
+    pub named: Vec<String>,
     /// Numbers that could not be placed.
     pub unplaced: Vec<UnplacedNumber>,
-    /// Why the comparison ended before its time, if it did. The campaign can be resumed then.
+    /// Why the comparison ended before its time, if it did. The campaign can be resumed, unless the
+    /// program jumped or fell below the floor.
     #[serde(deserialize_with = "optional_value_or_text")]
     pub cut_short: Option<Unmeasured>,
     /// Notes that the parts do not show.
@@ -638,6 +642,7 @@ mod tests {
             parameter: Some(2),
             gain: None,
             command: None,
+            named: Vec::new(),
             unplaced: Vec::new(),
             cut_short: Some(Unmeasured::Interrupted),
             notes: Vec::new(),

@@ -24,7 +24,7 @@
 //!   own number back by that command. The number is the one that was entered last.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
 //!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a process
-//!   that left the process group, and a program that was launched at the very moment of the kill.
+//!   that left the process group. It also finds a program that was just being launched.
 //!
 //! *Limits.*
 //! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
@@ -262,7 +262,7 @@ impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         if !self.ended() {
-            let _ = self.child.kill();
+            let _ = self.child.kill().and_then(|()| self.child.wait());
             restore(&self.entries);
         }
         // The guardian has removed it, unless it could not.
@@ -295,6 +295,8 @@ fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
 
 fn write(child: &mut Child, entries: &[GuardianEntry]) -> io::Result<()> {
     let text = lines(entries)?;
+    // A stopped guardian would not empty the pipe.
+    let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), Signal::CONT);
     let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
     pipe.write_all(&text)
 }
@@ -348,11 +350,11 @@ pub fn guardian_main() {
 /// Restores everything.
 fn restore(entries: &[GuardianEntry]) {
     let launched = Launched::in_entries(entries);
-    launched.signal(Signal::TERM);
+    let told = launched.terminate();
     restore_files(entries);
     restore_affinities(entries);
     run_commands(entries);
-    launched.end();
+    launched.end(told);
 }
 
 /// Runs the last command of each process that still runs.

@@ -81,6 +81,7 @@ pub struct ComparedRounds {
     confidence: f64,
     looks: usize,
     rule: GainRule,
+    least: usize,
 }
 
 /// How gains are judged.
@@ -102,7 +103,7 @@ impl ComparedRounds {
 
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
-        Self { ways, rounds: Vec::new(), confidence, looks: 1, rule: GainRule::Means }
+        Self { ways, rounds: Vec::new(), confidence, looks: 1, rule: GainRule::Means, least: 0 }
     }
 
     /// The same, if this number of looks at the gains may end the comparison. The last one is the
@@ -117,6 +118,14 @@ impl ComparedRounds {
     #[must_use]
     pub fn by(mut self, rule: GainRule) -> Self {
         self.rule = rule;
+        self
+    }
+
+    /// The same, but fewer rounds than `least` decide nothing. A few starved windows may be alike,
+    /// and their interval narrow.
+    #[must_use]
+    pub fn with_least(mut self, least: usize) -> Self {
+        self.least = least;
         self
     }
 
@@ -231,10 +240,9 @@ impl ComparedRounds {
     /// faster than the same number unpinned, and than doing nothing. Doing nothing is chosen if the
     /// intervals show that no other way is better by more than `within`.
     pub fn choice(&self, fewer: bool, within: f64) -> LastComparisonVerdict {
-        // A few starved windows may be alike, and their interval narrow.
-        let least = if self.rule == GainRule::Means { 0 } else { Self::FIRST_LOOK };
-        let gain =
-            |way, other| self.gain(way, other).filter(|_| self.common_rounds(way, other) >= least);
+        let gain = |way, other| {
+            self.gain(way, other).filter(|_| self.common_rounds(way, other) >= self.least)
+        };
         let better = |way, other| gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
         let rival = if takes_part(Way::Number) { Way::Number } else { Way::Default };
@@ -410,16 +418,15 @@ mod tests {
 
     #[test]
     fn fewer_than_five_rounds_decide_nothing() {
-        let decided = |rule, count: usize| {
-            let mut rounds = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95).by(rule);
+        let decided = |least, count: usize| {
+            let rounds = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+            let mut rounds = rounds.with_least(least);
             (0..count).for_each(|_| rounds.take(vec![Some(1.0), Some(0.001)]));
             rounds.choice(false, 0.01)
         };
-        for rule in [GainRule::Ranks, GainRule::MeansBesideLoad] {
-            assert_eq!(decided(rule, 4), LastComparisonVerdict::Undecided);
-            assert_eq!(decided(rule, 5), LastComparisonVerdict::Default);
-        }
-        let stored = decided(GainRule::Means, 2);
+        assert_eq!(decided(5, 4), LastComparisonVerdict::Undecided);
+        assert_eq!(decided(5, 5), LastComparisonVerdict::Default);
+        let stored = decided(0, 2);
         assert_eq!(stored, LastComparisonVerdict::Default, "as an earlier version said");
     }
 

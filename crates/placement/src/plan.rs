@@ -166,11 +166,13 @@ impl PlannedNumber {
 
     /// The environment variables that say more than the number, by name. They can make a program
     /// run other code, and a plan may come from somebody else. A variable is among them if its
-    /// value is no number, or if its name is that of a path or of a start-up file.
+    /// value is not n. It is, too, if its name ends as those of paths and of start-up files do. The
+    /// names are known ones: they prove nothing.
     pub fn beyond_number(&self) -> impl Iterator<Item = (&str, &str)> {
         let n = self.n.to_string();
+        const ENDS: [&str; 6] = ["PATH", "ENV", "LIB", "HOME", "OPT", "STARTUP"];
         let loads =
-            |name: &str| name.starts_with("LD_") || name.ends_with("PATH") || name.ends_with("ENV");
+            |name: &str| name.starts_with("LD_") || ENDS.iter().any(|end| name.ends_with(end));
         let variables = self.environment.iter().map(|(name, value)| (&**name, &**value));
         variables.filter(move |(name, value)| *value != n || loads(name))
     }

@@ -40,15 +40,19 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// A JSON document for a terminal or a file: as [`printable`], with the escapes of JSON (`\u001b`).
 /// It reads back as the same document.
 pub fn printable_json(document: &str) -> Cow<'_, str> {
-    if !document.contains(is_obeyed) {
+    // Only strings contain such a character, but for the line ends between values.
+    let to_escape = |c: char| is_obeyed(c) && c != '\n';
+    if !document.contains(to_escape) {
         return Cow::Borrowed(document);
     }
-    // Only strings contain such a character, but for the line ends between values.
-    let escape = |c: char| match c {
-        c if is_obeyed(c) && c != '\n' => format!("\\u{:04x}", u32::from(c)),
-        c => c.to_string(),
-    };
-    Cow::Owned(document.chars().map(escape).collect())
+    let mut safe = String::with_capacity(document.len());
+    for c in document.chars() {
+        match to_escape(c) {
+            true => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
 }
 
 /// `text` for a part of a line: as [`printable`], with line ends and tabs escaped too.

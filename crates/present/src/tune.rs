@@ -222,13 +222,14 @@ pub fn no_tune_verdict(info: &CampaignInfo) -> String {
 }
 
 /// What to do with the plan of such a search. `command` is the program's command line, if the
-/// program is started with the number.
-pub fn tune_next(plan: &Path, command: Option<&str>) -> NextStep {
+/// program is started with the number. `named`: variables of the plan that `run` has to be told.
+pub fn tune_next(plan: &Path, command: Option<&str>, named: &[String]) -> NextStep {
     let plan = quoted(&plan.to_string_lossy());
+    let named: String = named.iter().map(|name| format!(" --env {}", quoted(name))).collect();
     match command {
         Some(command) => NextStep {
             what: "start the program as the plan says",
-            command: format!("pinwise run {plan} -- {command}"),
+            command: format!("pinwise run{named} {plan} -- {command}"),
         },
         None => NextStep {
             what: "give a running process the number, and pin it, as the plan says",

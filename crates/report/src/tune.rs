@@ -69,7 +69,11 @@ impl<'a> TuneSearch<'a> {
             next: conclusion.and_then(|conclusion| {
                 let decided = conclusion.choice != LastComparisonVerdict::Undecided;
                 let conclusion = Some(conclusion).filter(|_| decided)?;
-                Some(tune_next(answer.plan.as_deref()?, conclusion.command.as_deref()))
+                Some(tune_next(
+                    answer.plan.as_deref()?,
+                    conclusion.command.as_deref(),
+                    &conclusion.named,
+                ))
             }),
         }
     }

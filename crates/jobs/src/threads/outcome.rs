@@ -90,7 +90,8 @@ pub struct ThreadsConclusion {
     /// The number that was found over the program's own; `None` if that is kept.
     #[serde(default)]
     pub gain: Option<Gain>,
-    /// Why the comparison ended before its time, if it did. The campaign can be resumed then.
+    /// Why the comparison ended before its time, if it did. The campaign can be resumed, unless the
+    /// program jumped or fell below the floor.
     #[serde(default)]
     pub cut_short: Option<Unmeasured>,
     /// Notes that the records do not show.
@@ -232,7 +233,7 @@ impl ThreadsOutcome {
 
     /// The seconds of each whole run, if these do more work with more threads in the same time.
     /// Then their time is no speed, and nothing can be compared by it.
-    pub(super) fn fixed_time(&self) -> Option<f64> {
+    pub(crate) fn fixed_time(&self) -> Option<f64> {
         self.notes.iter().find_map(|note| match note {
             ThreadsNote::FixedTime { seconds, more_work: true } => Some(*seconds),
             _ => None,

@@ -93,16 +93,17 @@ pub(super) fn check(request: &ThreadsRequest) -> Result<(), JobError> {
     power(request)?;
     progress(request, program)?;
     after(program)?;
-    own_number(request, program)
+    check_own_number(request, program)
 }
 
 /// A process that a command changes must get its own number back, also after the first change. Only
 /// the user knows that number then.
-fn own_number(request: &ThreadsRequest, program: &HostProgram) -> Result<(), JobError> {
+fn check_own_number(request: &ThreadsRequest, program: &HostProgram) -> Result<(), JobError> {
     match (&program.set, program.pid) {
         (Some(NumberSetter::Command(_)), Some(pid)) if request.default.is_none() => {
             Err(JobError::Usage(format!(
-                "process {pid} must get its own number back, and only you know it: add --default N"
+                "process {pid} must get its own number back, and only you know it: search with \
+                 --default N"
             )))
         }
         _ => Ok(()),
@@ -148,7 +149,7 @@ impl<'a> ProgramOpening<'a> {
         interrupt: &Interrupt,
     ) -> Result<Self, JobError> {
         // Earlier versions began without it.
-        own_number(&question.request, program)?;
+        check_own_number(&question.request, program)?;
         Ok(Self {
             machine,
             program,

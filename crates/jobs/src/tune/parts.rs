@@ -25,12 +25,15 @@ use crate::last_comparison::{
 };
 use crate::place::{StoredSearch, place_part};
 use crate::stored_campaign;
-use crate::threads::{ProgramProber, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
+use crate::threads::{
+    ProgramProber, Searched, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    search_threads,
+};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
 use pinwise_linux::Pid;
-use pinwise_placement::{Budget, LastComparisonNote, TunePart, Unmeasured, Way};
+use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
@@ -134,6 +137,7 @@ fn place_and_compare(
         parameter,
         gain: comparison.rounds.gain_of(choice),
         command: program.command(),
+        named: named_variables(&request.threads, parameter)?,
         unplaced: compared.unplaced,
         cut_short: comparison.cut_short,
         notes,
@@ -141,6 +145,19 @@ fn place_and_compare(
     };
     answered(store, info.id, state, &conclusion)?;
     Ok((left_undone, conclusion.cut_short))
+}
+
+/// The variables that a plan with this number sets only if the user names them.
+fn named_variables(request: &ThreadsRequest, n: Option<u32>) -> Result<Vec<String>, JobError> {
+    let (Some(n), ThreadsProgram::Here(program)) = (n, &request.program) else {
+        return Ok(Vec::new());
+    };
+    if program.pid.is_some() {
+        return Ok(Vec::new());
+    }
+    let environment = program.template()?.environment(n);
+    let number = PlannedNumber { n, environment, set: None };
+    Ok(number.beyond_number().map(|(name, _)| name.to_owned()).collect())
 }
 
 /// The time of a campaign, over all its sessions.
@@ -204,7 +221,8 @@ fn contenders(
         let question = LastComparisonQuestion {
             n,
             default: own.n,
-            as_default: own.counts_as(n, notes),
+            // The time of runs that take a fixed time is no speed.
+            as_default: own.counts_as(n, notes) || number.outcome.fixed_time().is_some(),
             default_known: own.known.clone(),
             placed: best(n).map(|best| best.assignment.clone()),
             time: clock.left(),

@@ -5,6 +5,7 @@ use crate::guardian_limits::GRACE;
 use crate::process;
 use crate::thread::{Pid, Stat};
 use rustix::process::{Pid as RawPid, Signal, kill_process, kill_process_group};
+use std::collections::HashSet;
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -56,17 +57,34 @@ impl Launched {
         }
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    /// Asks the programs to end, once each. Those that were asked and are in no group.
+    pub(super) fn terminate(&self) -> HashSet<RawPid> {
         for &group in &self.groups {
-            let _ = kill_process_group(group, signal);
+            let _ = kill_process_group(group, Signal::TERM);
         }
+        let mut told = HashSet::new();
+        self.tell(&mut told);
+        told
+    }
+
+    /// Asks those outside of the groups to end that were not `told` before.
+    fn tell(&self, told: &mut HashSet<RawPid>) {
         for pid in self.marked() {
-            let _ = kill_process(pid, signal);
+            let own = Pid(pid.as_raw_nonzero().get());
+            let grouped = Stat::read(own, own.main()).is_ok_and(|stat| self.in_groups(&stat));
+            if !grouped && told.insert(pid) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
         }
     }
 
-    /// Waits for the programs to end, and ends those that do not.
-    pub(super) fn end(&self) {
+    fn in_groups(&self, stat: &Stat) -> bool {
+        self.groups.iter().any(|group| group.as_raw_nonzero().get() == stat.group)
+    }
+
+    /// Waits for the programs to end, and ends those that do not. `told`: see
+    /// [`Launched::terminate`].
+    pub(super) fn end(&self, mut told: HashSet<RawPid>) {
         let begin = Instant::now();
         // A program that is launched may be between its fork and its exec, where it does not show
         // the mark yet. One look also misses a process that was created meanwhile.
@@ -76,25 +94,24 @@ impl Launched {
             (_, true) => Duration::from_millis(200),
         };
         while begin.elapsed() < GRACE {
-            let marked = self.marked();
-            if marked.is_empty() && begin.elapsed() >= shows_mark && !self.groups_run() {
+            if self.marked().is_empty() && begin.elapsed() >= shows_mark && !self.groups_run() {
                 return;
             }
-            for pid in marked {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+            self.tell(&mut told);
             sleep(Duration::from_millis(10));
         }
-        self.signal(Signal::KILL);
+        for &group in &self.groups {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for pid in self.marked() {
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 
     /// Whether any process of the groups still runs (a zombie does not).
     fn groups_run(&self) -> bool {
         let in_group = |pid: Pid| {
-            Stat::read(pid, pid.main()).is_ok_and(|stat| {
-                !stat.dead()
-                    && self.groups.iter().any(|group| group.as_raw_nonzero().get() == stat.group)
-            })
+            Stat::read(pid, pid.main()).is_ok_and(|stat| !stat.dead() && self.in_groups(&stat))
         };
         !self.groups.is_empty() && process::all().unwrap_or_default().into_iter().any(in_group)
     }

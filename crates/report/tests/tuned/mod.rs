@@ -97,7 +97,7 @@ impl Tuned {
                 PlacedNumber { n: 2, search: Err("it has ended".into()) },
             ],
             parts: std::slice::from_ref(&self.part),
-            next: Some(tune_next(Path::new("tuned.toml"), Some("encoder {n}"))),
+            next: Some(tune_next(Path::new("tuned.toml"), Some("encoder {n}"), &[])),
         };
         tune_page(&self.campaign.info, None, &search, Files::default()).unwrap()
     }

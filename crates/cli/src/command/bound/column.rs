@@ -227,7 +227,10 @@ fn drawn_at_random(
         }
     }
     if windows.is_empty() {
-        return None;
+        let number = |row: &[String]| row.get(measured).is_some_and(|it| it.parse::<f64>().is_ok());
+        return body.iter().any(|(_, row)| number(row)).then(|| {
+            Err("it is an export of a campaign in which no random draw was measured".into())
+        });
     }
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     // Several campaigns in one export need not have the same unit and assignments.
@@ -495,6 +498,8 @@ mod tests {
         let name = "value, means of assignments drawn at random";
         let value = read(&text, Some("5")).unwrap();
         assert_eq!((value.name.as_deref(), value.values), (Some(name), vec![3.0, 5.0]));
+        let failed = format!("{head}0,sample,0 1,1,,\n1,climb,0 1,1,2,2\n");
+        assert!(read(&failed, None).unwrap_err().contains("no random draw was measured"));
         let words = read(&text, Some("purpose")).unwrap_err();
         assert!(words.contains("holds no number"), "{words}");
         let none = format!("{head}0,baseline,unpinned,1,9,9\n1,climb,0 1,1,2,2\n");

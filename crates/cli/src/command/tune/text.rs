@@ -35,7 +35,10 @@ pub(super) fn result(
         (Some(plan), LastComparisonVerdict::Undecided) => {
             sheet.line("plan", &format!("{}, undecided: the default", plan.to_string_lossy()));
         }
-        (plan, _) => next(&mut sheet, plan.as_deref(), conclusion.command.as_deref()),
+        (plan, _) => {
+            let command = conclusion.command.as_deref();
+            next(&mut sheet, plan.as_deref(), command, &conclusion.named);
+        }
     }
     sheet.text.push('\n');
     comparison(&mut sheet, document);
@@ -197,14 +200,14 @@ fn comparison(sheet: &mut LabelledLines, document: &TuneJson<'_>) {
 }
 
 /// What to do now, with the plan and the command that is to be started, if there are any.
-fn next(sheet: &mut LabelledLines, plan: Option<&Path>, command: Option<&str>) {
+fn next(sheet: &mut LabelledLines, plan: Option<&Path>, command: Option<&str>, named: &[String]) {
     let Some(plan) = plan else {
         sheet.line("plan", "none: start the program as before");
         return;
     };
     sheet.line("plan", &plan.to_string_lossy());
     let what = if command.is_some() { "start it" } else { "apply it" };
-    let line = tune_next(plan, command).command;
+    let line = tune_next(plan, command, named).command;
     // On one line, whatever its length, so that it can be copied.
     sheet.text.push_str(&format!("  {what:<9} {line}\n"));
     if command.is_some_and(|command| !command.contains(PlannedNumber::PLACE)) {
@@ -229,7 +232,7 @@ mod tests {
     fn what_is_to_be_copied_stands_on_one_line() {
         let told = |plan: Option<&str>, command: Option<&str>| {
             let mut sheet = LabelledLines { text: String::new(), width: 40 };
-            next(&mut sheet, plan.map(Path::new), command);
+            next(&mut sheet, plan.map(Path::new), command, &["LD_PRELOAD".into()]);
             sheet.text
         };
         let command = "./encoder --threads {n} --preset slow --input a-long-name.y4m --output \
