@@ -349,7 +349,10 @@ fn a_service_whose_own_number_nobody_says_is_not_changed() {
         let output = pinwise(words.into_iter().chain([store.to_str().unwrap()]));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("add --default N") && said.trim_end().lines().count() == 1, "{said}");
+        assert!(
+            said.contains("search with --default N") && said.trim_end().lines().count() == 1,
+            "{said}"
+        );
         assert!(!sets.exists(), "{command}");
     }
 }

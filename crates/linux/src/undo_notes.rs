@@ -78,7 +78,9 @@ impl UndoNotes {
         private(&notes.folder)?;
         for entry in fs::read_dir(&notes.folder)?.filter_map(Result::ok) {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if pid.is_some_and(|pid| notes.entries(pid).is_empty()) {
+            // A file without text may be one into which another pinwise is about to write.
+            let written = entry.metadata().is_ok_and(|file| file.len() > 0);
+            if pid.is_some_and(|pid| written && notes.entries(pid).is_empty()) {
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -428,6 +430,9 @@ mod tests {
         fs::write(notes.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
         assert!(UndoNotes::open(folder.path()).unwrap().release(this).unwrap().is_empty());
         assert!(!notes.path(this).exists());
+        fs::write(notes.path(this), "").unwrap();
+        UndoNotes::open(folder.path()).unwrap();
+        assert!(notes.path(this).exists(), "another pinwise may be about to write into it");
     }
 
     #[test]

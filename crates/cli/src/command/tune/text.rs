@@ -238,7 +238,9 @@ mod tests {
         let command = "./encoder --threads {n} --preset slow --input a-long-name.y4m --output \
             another-long-name.mkv";
         let text = told(Some("/home/user/my plans/tuned.toml"), Some(command));
-        let line = format!("  start it  pinwise run '/home/user/my plans/tuned.toml' -- {command}");
+        let line = format!(
+            "  start it  pinwise run --env LD_PRELOAD '/home/user/my plans/tuned.toml' -- {command}"
+        );
         assert!(text.lines().any(|told| told == line), "{text}");
         assert!(!text.contains("environment"), "{text}");
         assert!(
