@@ -46,7 +46,7 @@ use ledger::Ledger;
 #[cfg(test)]
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
-pub(crate) use ledger::{boot_folder, boot_path, own_folder};
+pub(crate) use ledger::{boot_folder, boot_path, own_folder, private_folder};
 
 use crate::guardian_limits::{AT_WORK, NAME, RESTORING, SETTING_LIMIT};
 use crate::process;

@@ -17,7 +17,9 @@
 //! one CPU.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{GuardianEntry, boot_folder, boot_path, own_folder, release_heirs};
+use crate::guardian::{
+    GuardianEntry, boot_folder, boot_path, own_folder, private_folder, release_heirs,
+};
 use crate::process;
 use crate::roster::Member;
 use crate::thread::{Pid, Stat, ThreadId, Tid};
@@ -25,7 +27,7 @@ use pinwise_topology::CpuSet;
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Notes of replaced affinities, a file for each process.
@@ -70,7 +72,7 @@ impl UndoNotes {
     pub fn open(folder: &Path) -> io::Result<Self> {
         let own = rustix::process::geteuid().as_raw();
         let private = |folder: &Path| {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            private_folder(folder)?;
             belongs_to(own, folder)
         };
         private(folder)?;

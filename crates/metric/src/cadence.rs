@@ -37,7 +37,8 @@ const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
 /// A program held a block back only if the block came within this share of its gap. Its time is
 /// that of its lines and of the reader's wait. On a busy machine both wait, and the gap has both
-/// waits. So a full buffer that a slow reader gets is not told either.
+/// waits. So pinwise misses a full buffer if its
+/// reader is slow.
 const PRINTED_MEANWHILE: f64 = 0.1;
 
 /// The cadence of lines that arrived at `times` (seconds, ascending). Each may have come up to

@@ -38,8 +38,8 @@ pub struct NumberAdvice {
     /// of 90 %. It leaves out a number only if that number was probed, or lies between two that
     /// were.
     pub between: (u32, u32),
-    /// Probed numbers of fewer threads that may do as well, ascending: with a probability of 5 % or
-    /// more they are within the tolerance of the best.
+    /// Probed numbers of fewer threads that may do as well, ascending. With a probability of 5 % or
+    /// more, each is within the tolerance of the best.
     pub open: Vec<u32>,
     /// The value of the choice, in the unit of progress.
     pub value: Interval<f64>,

@@ -67,7 +67,7 @@ impl Launched {
         told
     }
 
-    /// Asks those outside of the groups to end that were not `told` before.
+    /// Asks marked processes outside of the groups to end. It skips those in `told`.
     fn tell(&self, told: &mut HashSet<RawPid>) {
         for pid in self.marked() {
             let own = Pid(pid.as_raw_nonzero().get());

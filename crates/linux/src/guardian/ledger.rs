@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat}
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -137,6 +137,11 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
     entries.into_iter().filter(is_needed).collect()
 }
 
+/// Makes a folder, with those above it, that only this user may read.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// Opens a folder that belongs to `own`. Another user could put files in place of those in it.
 pub(crate) fn own_folder(folder: &Path, own: u32) -> io::Result<File> {
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
@@ -197,10 +202,10 @@ impl Ledger {
     pub(super) fn create_in(folder: &Path) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let own = rustix::process::geteuid().as_raw();
-        fs::create_dir_all(folder).ok()?;
+        private_folder(folder).ok()?;
         own_folder(folder, own).ok()?;
         let folder = boot_folder(folder).ok()?;
-        fs::create_dir_all(&folder).ok()?;
+        private_folder(&folder).ok()?;
         own_folder(&folder, own).ok()?;
         let (path, file) = loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
