@@ -5,11 +5,8 @@ mod tuned;
 
 use pinwise_campaign::{CampaignState, Kind};
 use pinwise_evt::Method;
-use pinwise_jobs::ShownProbe;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
-use pinwise_measure::{
-    Measure, PinnedInstance, Probe, ProgramNote, Progress, SchedulingProfile, Unit,
-};
+use pinwise_measure::{PinnedInstance, ProgramNote, SchedulingProfile, Unit};
 use pinwise_placement::{
     DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
 };
@@ -26,7 +23,7 @@ use pinwise_topology::Assignment;
 use serde_json::Value;
 use std::time::Duration;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile, text};
-use tuned::tuned;
+use tuned::{probe, tuned};
 
 fn render(campaign: &Synthetic) -> String {
     campaign.page(Files::default(), None).unwrap()
@@ -394,15 +391,6 @@ fn the_page_of_a_selection_says_what_the_terminal_and_json_say() {
 fn a_search_for_a_number_shows_its_answer_and_every_probe() {
     let mut campaign = campaign(&Plot::default());
     campaign.info.new.workload.name = HOSTILE.into();
-    let probe = |parameter: u32, rate: f64| {
-        ShownProbe::from(Probe {
-            parameter,
-            threads: parameter + 1,
-            profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
-            progress: Progress { rate, error: None, measure: Measure::Metric },
-            cost: Duration::from_millis(100),
-        })
-    };
     let probes = [probe(4, 40.0), probe(2, 25.0), probe(4, 44.0)];
     let mut search = ThreadsSearch {
         verdict: "n = 4 (3-4).".into(),

@@ -54,15 +54,6 @@ impl Tuned {
     /// Its page.
     pub(crate) fn page(&self) -> String {
         let unit = Unit::rate("packets/s");
-        let probe = |parameter: u32, rate: f64| {
-            ShownProbe::from(Probe {
-                parameter,
-                threads: parameter + 1,
-                profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
-                progress: Progress { rate, error: None, measure: Measure::Metric },
-                cost: Duration::from_millis(100),
-            })
-        };
         let name = &self.campaign.info.new.workload.name;
         let probes = [probe(4, 1.2e6), probe(2, 0.7e6), probe(8, 1e6)];
         let number = ThreadsSearch {
@@ -101,4 +92,15 @@ impl Tuned {
         };
         tune_page(&self.campaign.info, None, &search, Files::default()).unwrap()
     }
+}
+
+/// A probe by a metric.
+pub(crate) fn probe(parameter: u32, rate: f64) -> ShownProbe {
+    ShownProbe::from(Probe {
+        parameter,
+        threads: parameter + 1,
+        profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
+        progress: Progress { rate, error: None, measure: Measure::Metric },
+        cost: Duration::from_millis(100),
+    })
 }
