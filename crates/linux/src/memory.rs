@@ -12,35 +12,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::process::Command;
+use std::sync::Arc;
 
 /// How often pages are moved that were in use the time before.
 const TRIES: usize = 3;
 
 /// Why memory cannot be seen or moved.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum MemoryError {
     /// The process has ended.
     #[error("process {0} has ended")]
     Gone(Pid),
     /// The kernel knows no NUMA nodes.
-    #[error("this kernel moves no memory between nodes: leave --memory out")]
+    #[error("this kernel moves no memory between nodes: use --memory leave")]
     NoNuma,
     /// Another user's process, or a node that its cpuset excludes.
     #[error(
-        "not permitted to move the memory of process {0}: run pinwise as root, or leave --memory \
-         out"
+        "not permitted to move the memory of process {0}: run pinwise as root, or use --memory \
+         leave"
     )]
     NotPermitted(Pid),
     /// The nodes have no memory that is free, or none that pinwise may use.
-    #[error("no memory on node {}: choose other --cpus, or leave --memory out", list(.0))]
+    #[error("no memory on node {}: choose other CPUs, or use --memory leave", list(.0))]
     NoMemory(BTreeSet<u32>),
+    /// Memory is only spread from the start of a program.
+    #[error("the memory of a running program is not interleaved: use pinwise run PLAN -- CMD")]
+    OnlyAtStart,
     /// Anything else.
     #[error("cannot move the memory of process {pid}: {cause}")]
     System {
         /// The process.
         pid: Pid,
         /// The kernel's error.
-        cause: io::Error,
+        cause: Arc<io::Error>,
     },
 }
 
@@ -54,7 +58,7 @@ fn named(pid: Pid, to: &BTreeSet<u32>, cause: io::Error) -> MemoryError {
         Some(libc::ENOSYS) => MemoryError::NoNuma,
         Some(libc::EPERM | libc::EACCES) => MemoryError::NotPermitted(pid),
         Some(libc::ENOMEM | libc::EINVAL) => MemoryError::NoMemory(to.clone()),
-        _ => MemoryError::System { pid, cause },
+        _ => MemoryError::System { pid, cause: Arc::new(cause) },
     }
 }
 

@@ -89,6 +89,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
         strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
         stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
+        memory: None,
         forecast: None,
     }
 }
