@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 static atomic_ulong done;
+static char *volatile memory; // read by nobody: it must not be left out
 static int first_cpu[2] = {-1, -1}, last_cpu[2];
 
 static double now(void) {
@@ -52,7 +53,7 @@ static void hold(const char *what) {
     CPU_SET(cpu, &one);
     sched_getaffinity(0, sizeof all, &all);
     if (sched_setaffinity(0, sizeof one, &one)) perror("spin: sched_setaffinity");
-    char *memory = malloc((size_t)megabytes << 20);
+    memory = malloc((size_t)megabytes << 20);
     if (memory) memset(memory, 1, (size_t)megabytes << 20);
     sched_setaffinity(0, sizeof all, &all);
 }

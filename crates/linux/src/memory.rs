@@ -1,8 +1,8 @@
 //! On which NUMA nodes the memory of processes lies, and how it is moved or spread.
 //!
-//! `migrate_pages(2)` moves the memory of a whole process, and has moved it when it returns. Without
-//! CAP_SYS_NICE it moves only what no other process maps. Nodes without contexts are left as they
-//! are: who puts memory there wants it there.
+//! `migrate_pages(2)` moves the memory of a whole process, and has moved it when it returns.
+//! Without CAP_SYS_NICE it moves only what no other process maps. Nodes without contexts are left
+//! as they are: who puts memory there wants it there.
 
 use crate::sys;
 use crate::thread::Pid;
@@ -85,8 +85,8 @@ fn page_kilobytes() -> u64 {
 }
 
 /// Reads the text of `/proc/PID/numa_maps`. Each line is an area: its address, its policy, and
-/// words such as `file=/lib/x`, `anon=3`, `N0=2` and `kernelpagesize_kB=4`. `page` is the size of an
-/// ordinary page in kB.
+/// words such as `file=/lib/x`, `anon=3`, `N0=2` and `kernelpagesize_kB=4`. `page` is the size of
+/// an ordinary page in kB.
 pub fn numa_maps(text: &str, page: u64) -> NodePages {
     let mut all = NodePages::default();
     for area in text.lines() {
@@ -185,8 +185,8 @@ pub enum InitialMemory {
 }
 
 impl InitialMemory {
-    /// What a policy means for a program whose threads run next to `nodes`. `None`: a page lies next
-    /// to the thread that touches it first.
+    /// What a policy means for a program whose threads run next to `nodes`. `None`: a page lies
+    /// next to the thread that touches it first.
     pub fn of(policy: MemoryPolicy, nodes: &BTreeSet<u32>) -> Option<Self> {
         match (policy, nodes.first()) {
             (MemoryPolicy::Interleave, Some(_)) => Some(Self::Interleaved(nodes.clone())),
@@ -208,7 +208,7 @@ impl InitialMemory {
     }
 }
 
-/// The pages that automatic NUMA balancing has moved since the machine started; `None` if it is off.
+/// The pages that automatic NUMA balancing has moved since the machine started. `None`: it is off.
 pub fn balanced_pages() -> Option<u64> {
     let on = fs::read_to_string("/proc/sys/kernel/numa_balancing").ok()?;
     if on.trim() == "0" {

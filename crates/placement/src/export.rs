@@ -85,7 +85,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "numactl",
-        about: "numactl --physcpubind=LIST and its memory, before the command",
+        about: "numactl --physcpubind=LIST and memory, before the command",
         write: whole_process::numactl,
     },
     Format {

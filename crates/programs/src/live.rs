@@ -491,7 +491,8 @@ impl Testbed for LiveTestbed {
         measured
     }
 
-    /// Threads that came and went, memory that the kernel moved, and a number that may be a total's.
+    /// Threads that came and went, memory that the kernel moved, and a number that may be a
+    /// total's.
     fn disturbances(&self) -> Disturbances {
         let detection = self.meter.counter_detection();
         let doubt =

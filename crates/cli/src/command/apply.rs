@@ -218,8 +218,8 @@ fn tell(event: PlanEvent<'_>) -> io::Result<()> {
     }
 }
 
-/// One line for each thread that was found, and one for memory that was moved. A reason that several
-/// were refused for is given once.
+/// One line for each thread that was found, and one for memory that was moved. A reason that
+/// several were refused for is given once.
 pub(crate) fn print(applied: &AppliedPlan<'_>) -> anyhow::Result<()> {
     let mut reasons: Vec<&AffinityError> = Vec::new();
     applied.pinned().iter().try_for_each(|thread| match &thread.result {
