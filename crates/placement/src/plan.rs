@@ -111,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    const EXPLAINING: [&str; 13] = [
+    const EXPLAINING: [&str; 15] = [
         "drift",
         "default_assumed",
         "default_inferred",
@@ -125,6 +125,8 @@ impl PlanNote {
         "lines_added",
         "left_alone",
         "pieces",
+        "memory_remote",
+        "memory_not_returned",
     ];
 
     /// Whether it weakens the result.

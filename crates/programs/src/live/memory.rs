@@ -115,7 +115,9 @@ impl LiveTestbed {
         let Memory { policy, seen, .. } = &self.memory;
         let nodes = match policy {
             MemoryPolicy::Follow => seen.get(&Setting::Pinned(assignment?.clone()))?.clone(),
-            MemoryPolicy::Leave | MemoryPolicy::Interleave => pages_of(&self.target.pids()).ok()?,
+            MemoryPolicy::Leave | MemoryPolicy::Interleave => {
+                pages_of(&self.target.pids(), &self.machine).ok()?
+            }
         };
         Some(MemoryUse { policy: *policy, nodes })
     }
