@@ -291,7 +291,7 @@ impl LastComparisonQuestion {
         LastComparison { rounds, unit, loads, missing, starved: starving, cut_short }
     }
 
-    /// A change of the program's load: in the last two rounds, all ways are far from all their
+    /// A change of the program's load. In the last two rounds, all ways are far from all their
     /// earlier windows, to the same side. What others took or left explains no jump.
     fn jump(
         &self,
