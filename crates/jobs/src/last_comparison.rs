@@ -57,9 +57,8 @@ pub struct LastComparisonQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
-    /// The comparison may end early once it is decided and each gain is known well enough. That is
-    /// to this share of the default, or to a quarter of the gain. The share is half of the
-    /// tolerance. `None`: it uses its time.
+    /// Half-width at which a decided comparison ends early, as a share of the default. It is half
+    /// of the tolerance. A quarter of the gain also suffices. `None`: use the whole time.
     #[serde(default)]
     pub precision: Option<f64>,
     /// The looks at which it may end, its time included. They share the error.
