@@ -312,7 +312,7 @@ fn check_running(pid: Pid) -> Result<(), ApplyError> {
     if process::ended(pid) { Err(TargetError::NoProcess(pid).into()) } else { Ok(()) }
 }
 
-/// Checks a plan for a program that runs already. Where this process itself may run is no matter.
+/// Checks a plan for a program that runs already. Ignores the affinity of pinwise itself.
 fn check_online(
     plan: &Plan,
     force: bool,

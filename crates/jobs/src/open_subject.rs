@@ -161,26 +161,32 @@ pub(crate) fn whole_machine() -> Result<Machine, JobError> {
         .map_err(|error| JobError::failed(format!("cannot read this machine's topology: {error}")))
 }
 
+/// The CPUs that `--cpus` names, in the syntax of cpuset(7): `0-3,8`.
+///
+/// # Errors
+/// [`JobError::Usage`]: it is no such list, it is empty, or one of them is not in `allowed`.
+pub fn named_cpus(list: &str, allowed: &CpuSet) -> Result<CpuSet, JobError> {
+    let wanted =
+        CpuSet::parse_list(list).map_err(|error| JobError::Usage(format!("--cpus: {error}")))?;
+    let missing = wanted.difference(allowed);
+    if wanted.is_empty() {
+        let message = format!("--cpus names no CPU; allowed are {allowed}");
+        return Err(JobError::Usage(message));
+    }
+    if !missing.is_empty() {
+        let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {allowed}");
+        return Err(JobError::Usage(message));
+    }
+    Ok(wanted)
+}
+
 /// The machine, as far as `--cpus` allows.
 pub(crate) fn allowed_machine(
     mut machine: Machine,
     cpus: Option<&str>,
 ) -> Result<Machine, JobError> {
     if let Some(list) = cpus {
-        let wanted = CpuSet::parse_list(list)
-            .map_err(|error| JobError::Usage(format!("--cpus: {error}")))?;
-        let missing = wanted.difference(&machine.allowed);
-        if wanted.is_empty() {
-            let message = format!("--cpus names no CPU; allowed are {}", machine.allowed);
-            return Err(JobError::Usage(message));
-        }
-        if !missing.is_empty() {
-            let message = format!(
-                "--cpus {list}: not allowed here: {missing}; allowed are {}",
-                machine.allowed
-            );
-            return Err(JobError::Usage(message));
-        }
+        let wanted = named_cpus(list, &machine.allowed)?;
         // Before anything else is said of the question: there is none.
         if wanted.len() == 1 {
             return Err(JobError::Usage(format!(

@@ -735,7 +735,7 @@ mod tests {
         assert!(told.contains("narrow") && told.ends_with("the answer names a --budget"), "{told}");
         // The number took the budget, and one round of three ways follows.
         let Some(Notice::WideIntervals { takes: Some(takes), .. }) = short(1.0, 1.0) else {
-            panic!("no overrun is told")
+            panic!("no overrun")
         };
         assert!(takes >= 1.0 + 3.0 * 3.0 * window, "{takes}");
     }

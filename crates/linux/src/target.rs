@@ -39,12 +39,11 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The CPUs on which threads with these masks are placed. It is the mask that most of them have, of
-/// equally frequent ones the largest. A thread that may not use all of them has no place there.
+/// The CPUs on which threads with these masks are placed. Masks above one CPU come first, then the
+/// most frequent, then the largest. A thread that may not use all of these CPUs is not placed.
 pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
-    // Of equal ones the first.
-    // One CPU is no choice.
+    // One CPU is no choice. Of equal masks it takes the first.
     let usual = masks.iter().rev().max_by_key(|mask| (mask.len() > 1, frequency(mask), mask.len()));
     usual.cloned().unwrap_or_default()
 }

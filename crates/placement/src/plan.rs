@@ -43,9 +43,9 @@ pub struct Plan {
     version: u32,
     /// The command or the name of the program.
     pub program: String,
-    /// The numbers in names count threads that have ended, too. Then `pigz#2` is the third thread
-    /// of that name which a run creates. So it is if the search started the program for each
-    /// measurement. Else they count the threads that live.
+    /// True: the numbers in names count ended threads too. `pigz#2` is the third thread of that
+    /// name that a run creates. A search that starts the program for each measurement counts so.
+    /// False: they count living threads.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_ended_threads: bool,
     /// The search that found it; absent from a plan that was written otherwise.
@@ -131,7 +131,7 @@ impl PlanNote {
 
     /// Whether it weakens the result.
     pub fn weakens(&self) -> bool {
-        // While a number was placed, that.
+        // A note about a placed number has the real kind inside.
         let within = self.values.get("note").and_then(|note| note.get("kind"));
         let kind = within.and_then(toml::Value::as_str).unwrap_or(&self.kind);
         !Self::EXPLAINING.contains(&kind)

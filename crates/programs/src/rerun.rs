@@ -51,7 +51,7 @@ impl Default for RerunOptions {
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// A program whose first run takes longer than this may never end. The user is told within 10 s.
+/// A program whose first run takes longer than this may never end. pinwise says so within 10 s.
 const LASTING: Duration = Duration::from_secs(8);
 const _: () = assert!(LASTING.as_secs() < 10);
 

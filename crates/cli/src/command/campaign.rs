@@ -213,12 +213,10 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     let Listing { campaigns, unreadable } =
         store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
     let kinds = campaigns.iter().map(|info| (info.id, info.new.kind)).collect();
-    let mut of_parts: BTreeMap<CampaignId, u64> = BTreeMap::new();
-    for part in &campaigns {
-        if let Some(parent) = &part.new.parent {
-            *of_parts.entry(parent.id).or_default() += part.records;
-        }
-    }
+    let parent = |info: &CampaignInfo| info.new.parent.as_ref().map(|parent| parent.id);
+    let records: Vec<_> =
+        campaigns.iter().map(|info| (info.id, parent(info), info.records)).collect();
+    let of_parts = records_of_parts(&records);
     let listed = |info: CampaignInfo| {
         let of_parts = of_parts.get(&info.id).copied().unwrap_or_default();
         ListedCampaignJson::new(info, &kinds, of_parts)
@@ -368,10 +366,28 @@ fn resume(one: &One) -> anyhow::Result<()> {
     tell(&store, &answer, one)
 }
 
+/// The records of each campaign's parts, those of their parts included. Each campaign comes with
+/// its parent and its own records.
+fn records_of_parts(
+    campaigns: &[(CampaignId, Option<CampaignId>, u64)],
+) -> BTreeMap<CampaignId, u64> {
+    let parents: BTreeMap<CampaignId, CampaignId> =
+        campaigns.iter().filter_map(|&(id, parent, _)| Some((id, parent?))).collect();
+    let mut of_parts: BTreeMap<CampaignId, u64> = BTreeMap::new();
+    for (part, _, records) in campaigns {
+        // A damaged store may have a circle of parents.
+        let above = std::iter::successors(parents.get(part), |id| parents.get(id));
+        for parent in above.take(parents.len()) {
+            *of_parts.entry(*parent).or_default() += records;
+        }
+    }
+    of_parts
+}
+
 /// The document of `campaign show --json`. `None`: the campaign is a part that has no answer, or
 /// the answer cannot be read. Then a note on standard error says why.
 fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
-    if let Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example = info.new.kind {
+    if info.new.kind.is_part() {
         return None;
     }
     let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
@@ -471,6 +487,20 @@ id   kind          started (UTC)     state     measured  verdict                
             ListedCampaignJson::new(info, &kinds, 0).part_of
         };
         assert_eq!([Some(1), Some(2), None].map(part_of), [Some("tune"), None, None]);
+    }
+
+    #[test]
+    fn a_campaign_counts_the_records_of_its_parts_and_of_theirs() {
+        let row =
+            |id, parent: Option<i64>, records| (CampaignId(id), parent.map(CampaignId), records);
+        let of_parts = |rows: &[_]| {
+            let counted = records_of_parts(rows);
+            counted.into_iter().map(|(id, records)| (id.0, records)).collect::<Vec<_>>()
+        };
+        let tune = [row(1, None, 0), row(2, Some(1), 5), row(3, Some(2), 7), row(4, Some(1), 20)];
+        assert_eq!(of_parts(&tune), [(1, 32), (2, 7)]);
+        let circle = of_parts(&[row(1, Some(2), 1), row(2, Some(1), 1)]);
+        assert_eq!(circle.len(), 2);
     }
 
     #[test]
