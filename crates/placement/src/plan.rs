@@ -108,7 +108,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    const EXPLAINING: [&str; 13] = [
+    pub const EXPLAINING: [&str; 13] = [
         "drift",
         "default_assumed",
         "default_inferred",
