@@ -126,7 +126,7 @@ impl Better {
             | Refusal::TooFew { .. }
             | Refusal::NoThreshold { .. }
             | Refusal::Range
-            | Refusal::Confidence(_) => {}
+            | Refusal::Confidence { .. } => {}
         }
         refusal
     }

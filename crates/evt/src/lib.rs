@@ -23,7 +23,8 @@
 //! # Limits
 //!
 //! The answer concerns the values as measured. The noise of a measurement adds to the best value
-//! and to the bound. Far better assignments may be too rare for any sample. [`better_fraction`] bounds how rare.
+//! and to the bound. Far better assignments may be too rare for any sample.
+//! [`better_fraction`] bounds how rare.
 //!
 //! # Source
 //!

@@ -111,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    const EXPLAINING: [&str; 15] = [
+    pub const EXPLAINING: [&str; 15] = [
         "drift",
         "default_assumed",
         "default_inferred",

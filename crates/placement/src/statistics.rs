@@ -1,9 +1,9 @@
 //! Intervals for means and for ratios of paired means.
 //!
-//! The average is the plain mean, because it gives the throughput in the long run. Windows may fall into two
-//! groups (a bistable baseline). A median shows one group and hides the other. A stray window then
-//! widens the interval. It does not move a conclusion, since the windows of all ways are
-//! interleaved and compared round by round.
+//! The average is the plain mean, because it gives the throughput in the long run. Windows may fall
+//! into two groups (a bistable baseline). A median shows one group and hides the other. A stray
+//! window then widens the interval. It does not move a conclusion, since the windows of all ways
+//! are interleaved and compared round by round.
 
 use pinwise_figures::{self as figures, Scale};
 use serde::{Deserialize, Deserializer, Serialize};

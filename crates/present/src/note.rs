@@ -45,7 +45,7 @@ pub fn note(note: &ProgramNote) -> String {
             format!("with n = {n} its progress never became steady: use a longer --window")
         }
         ProgramNote::BelowFloor { n } => {
-            format!("n = {n} fell below --floor and was given up: lower --floor to measure it")
+            format!("with n = {n} the program fell below --floor: lower --floor to measure it")
         }
         ProgramNote::MaybeTotal => {
             "the metric never fell: use --counter if it is a total; if it is a rate, repeat when \
@@ -97,7 +97,7 @@ pub fn note(note: &ProgramNote) -> String {
                 LeftAlone::NotIncluded => "--include does not name them".to_owned(),
                 LeftAlone::Excluded => "--exclude names them".to_owned(),
                 LeftAlone::Unknown => "they are new to the campaign (place again)".to_owned(),
-                LeftAlone::Confined => "their affinity lacks some CPUs (set --cpus)".to_owned(),
+                LeftAlone::Confined => "their affinity lacks CPUs (use taskset -apc)".to_owned(),
             };
             let name = |(name, count): (&String, &usize)| match count {
                 1 => name.clone(),

@@ -11,7 +11,7 @@ use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
 use pinwise_measure::{LeftAlone, MemoryPolicy, ProgramNote, Unit};
 use pinwise_placement::{
-    BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote,
+    BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote, PlanNote,
     Unmeasured,
 };
 use pinwise_threads::{Jump, PhaseChange, Sign, ThreadsNote};
@@ -142,6 +142,23 @@ fn threads_notes() -> Vec<ThreadsNote> {
     )
 }
 
+/// A kind with a new name would weaken the results of all plans.
+#[test]
+fn what_does_not_weaken_a_result_is_the_kind_of_a_note() {
+    let all = [
+        serde_json::to_value(program_notes()),
+        serde_json::to_value(threads_notes()),
+        serde_json::to_value(last_comparison_notes()),
+        serde_json::to_value(outcome_notes()),
+        serde_json::to_value(bound_notes()),
+    ];
+    let notes = all.into_iter().flat_map(|notes| notes.unwrap().as_array().unwrap().clone());
+    let kinds: Vec<String> = notes.map(|note| note["kind"].as_str().unwrap().to_owned()).collect();
+    for explaining in PlanNote::EXPLAINING {
+        assert!(kinds.iter().any(|kind| kind == explaining), "{explaining} of {kinds:?}");
+    }
+}
+
 #[test]
 fn notes_of_programs_and_numbers() {
     are_lines(&program_notes(), note);
@@ -256,7 +273,7 @@ fn bound_notes() -> Vec<BoundNote> {
         NoEnd { threshold, exceedances, shape: 0.123, scale: 1.0 }
         NoMaximum { threshold, exceedances }
         Range {}
-        Confidence { 0: 2.0 }
+        Confidence { confidence: 2.0 }
         NotFinite { option: Limit::Threshold, value: f64::INFINITY }
     );
     notes.extend(diagnostics.into_iter().map(BoundNote::Diagnostic));

@@ -308,7 +308,7 @@ fn cost(cost: &SearchCost, assignments: &str) -> String {
     };
     let stalled = match cost.stalled {
         stalled if 10 * stalled < cost.time || stalled.is_zero() => String::new(),
-        stalled => format!(" (nothing went on for {})", figures::duration(stalled)),
+        stalled => format!(" (the disk or others held it up for {})", figures::duration(stalled)),
     };
     format!(
         "{}{failed} of {} of {} different assignment{} in {}{stalled}",

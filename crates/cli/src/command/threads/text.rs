@@ -86,7 +86,7 @@ fn stored(document: &ThreadsJson) -> String {
     if *set_aside == 0 {
         return String::new();
     }
-    let all = figures::counted((probes.len() + set_aside) as u64, "measurement");
+    let all = figures::counted((probes.len() + set_aside) as u64, "probe");
     format!(", {all} with {set_aside} set aside ({aside})")
 }
 
