@@ -76,8 +76,8 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
 }
 
 /// What a full disk means.
-const FULL: &str = "the disk is full; all earlier records are safe: free some space, then resume the \
-    campaign (pinwise campaign list)";
+const FULL: &str = "the disk is full; all earlier records are safe: free some space, then resume \
+    the campaign (pinwise campaign list)";
 
 /// SQLite's error codes as cause and remedy.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
