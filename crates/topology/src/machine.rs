@@ -66,6 +66,15 @@ pub struct NumaNode {
     pub allowed: bool,
 }
 
+/// CPUs that only the processes of one control group may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExclusiveCpus {
+    /// Its path below the root of control groups: `/app.slice`.
+    pub group: String,
+    /// The CPUs.
+    pub cpus: CpuSet,
+}
+
 /// ACPI SLIT distances between NUMA nodes, in the order of [`Machine::numa`]; 10 is local.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distances(pub Vec<Vec<u32>>);
@@ -98,6 +107,9 @@ pub struct Machine {
     /// Contexts without a timer tick while one thread runs there (`nohz_full`).
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
     pub nohz_full: CpuSet,
+    /// Control groups that have CPUs for themselves (a partition, or an exclusive cpuset).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusive: Vec<ExclusiveCpus>,
     /// Where the description contradicts itself, and what was left out for it.
     #[serde(deserialize_with = "machine_note::notes")]
     pub notes: Vec<MachineNote>,
@@ -142,6 +154,7 @@ impl Machine {
             allowed: all,
             isolated: CpuSet::new(),
             nohz_full: CpuSet::new(),
+            exclusive: Vec::new(),
             notes: Vec::new(),
         }
     }
