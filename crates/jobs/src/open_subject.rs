@@ -18,9 +18,9 @@ use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
-use pinwise_measure::{MeasureError, ProgramNote, Testbed};
+use pinwise_measure::{MeasureError, MemoryUse, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
-use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use pinwise_workloads::BuiltInWorkload;
 use std::collections::BTreeMap;
 use std::io;
@@ -74,6 +74,17 @@ pub(crate) trait OpenSubject: Testbed {
     /// About how long this machine takes to simulate one measurement of the whole workload. One is
     /// made to find out, and not stored. `None` for a program on this machine.
     fn simulating(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The memory under which `best` was measured; `None` if that is not known.
+    fn memory(&self, _best: Option<&Assignment>) -> Option<MemoryUse> {
+        None
+    }
+
+    /// Gives the program's memory back to where it mostly lay before the search. The note says if
+    /// that does not hold.
+    fn give_memory_back(&mut self) -> Option<ProgramNote> {
         None
     }
 
@@ -145,7 +156,7 @@ pub(crate) fn this_machine(request: &PlacementRequest) -> Result<Machine, JobErr
 }
 
 /// This machine, as far as pinwise may use it.
-fn whole_machine() -> Result<Machine, JobError> {
+pub(crate) fn whole_machine() -> Result<Machine, JobError> {
     pinwise_linux::this_machine()
         .map_err(|error| JobError::failed(format!("cannot read this machine's topology: {error}")))
 }

@@ -11,6 +11,7 @@ mod guardian;
 mod guardian_limits;
 mod launch;
 mod machine_snapshot;
+pub mod memory;
 mod plan_pinner;
 pub mod process;
 mod process_lock;
@@ -40,6 +41,7 @@ pub use guardian::{
 pub use guardian_limits::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
+pub use memory::{InitialMemory, MemoryError};
 pub use plan_pinner::{EndedThreads, LookError, Pinned, PinnerThread, PlanPinner};
 pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;

@@ -215,6 +215,11 @@ impl Target {
         self.running.is_none() && members.iter().all(|member| process::ended(member.pid))
     }
 
+    /// Whether pinwise launched it: then it ends with the search.
+    pub fn is_launched(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Whether pinwise launched it and it ended successfully.
     pub fn finished(&self) -> bool {
         let status = self.running.as_ref().and_then(LaunchedProgram::status);

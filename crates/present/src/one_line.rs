@@ -9,7 +9,7 @@ use crate::{
 use pinwise_characterization::{ExcerptReason, Warning};
 use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
-use pinwise_measure::{LeftAlone, ProgramNote, Unit};
+use pinwise_measure::{LeftAlone, MemoryPolicy, ProgramNote, Unit};
 use pinwise_placement::{
     BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote, PlanNote,
     Unmeasured,
@@ -94,6 +94,11 @@ fn program_notes() -> Vec<ProgramNote> {
         OfflineForgotten { cpus: "12-15".into() }
         ThreadsMissed {}
         MigrationsUnseen {}
+        OneMemoryNode {}
+        MemoryRemote { share: 0.412 }
+        MemoryNotMoved { share: 0.412 }
+        MemoryNotReturned { share: 0.412 }
+        NumaBalancing { pages: 39_042 }
         Text { text: text() }
     )
 }
@@ -336,6 +341,7 @@ fn notes_of_exports() {
         CpusByScheduler { cpus: 12 }
         CpusInTurn { set: "worker-cpu-set", cpus: cpus.clone() }
         WorkersByCore { cpus: cpus.iter().collect() }
+        MemoryLeftOut { policy: MemoryPolicy::Interleave }
         ForNumber { n: 24 }
     );
     are_lines(&notes, export_note);
@@ -413,7 +419,11 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::PinnedBefore { .. }
         | ProgramNote::OfflineForgotten { .. }
         | ProgramNote::ThreadsMissed
-        | ProgramNote::MigrationsUnseen => true,
+        | ProgramNote::MigrationsUnseen
+        | ProgramNote::MemoryRemote { .. }
+        | ProgramNote::MemoryNotMoved { .. }
+        | ProgramNote::MemoryNotReturned { .. }
+        | ProgramNote::NumaBalancing { .. } => true,
         ProgramNote::LeftAlone { reason, .. } => match reason {
             LeftAlone::Unknown | LeftAlone::Confined => true,
             LeftAlone::HardlyRuns | LeftAlone::NotIncluded | LeftAlone::Excluded => false,
@@ -423,6 +433,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::MetricRare { .. }
         | ProgramNote::MetricRenewed { .. }
         | ProgramNote::PeriodStretched { .. }
+        | ProgramNote::OneMemoryNode
         | ProgramNote::Text { .. } => false,
     }
 }

@@ -12,11 +12,13 @@
 //! example is a server that restarts a worker. Other new threads run where their process may.
 
 mod floor_detail;
+mod memory;
 mod pins;
 mod slot;
 
 pub use floor_detail::{FloorDetail, UnpinnedWindow};
 
+use memory::Memory;
 use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{
     RealtimeClass, Target, TargetError, affinity, common_contexts, pause, process,
@@ -26,8 +28,8 @@ use pinwise_linux::{
     usual_mask,
 };
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, ProgramNote, Retry,
-    Setting, Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, MemoryPolicy,
+    ProgramNote, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
@@ -45,6 +47,8 @@ pub struct LiveOptions {
     /// Abandon a setting with which the program falls below this fraction of the baseline (0.5 for
     /// 50 %). It must also be faster unpinned right after.
     pub floor: Option<f64>,
+    /// Where memory lies while an assignment is measured.
+    pub memory: MemoryPolicy,
     /// How long threads are watched to find those that run. This happens twice, and the answers
     /// have to agree.
     pub scan: Duration,
@@ -65,6 +69,7 @@ impl Default for LiveOptions {
             filter: ThreadFilter::default(),
             window: Self::WINDOW,
             floor: None,
+            memory: MemoryPolicy::default(),
             scan: Duration::from_millis(300),
             patience: Duration::from_secs(30),
             notes: Vec::new(),
@@ -104,6 +109,7 @@ pub struct LiveTestbed {
     /// Its unpinned windows, if it is of an assignment.
     unpinned: Vec<UnpinnedWindow>,
     not_punctual: Option<ProgramNote>,
+    memory: Memory,
     /// The last one.
     setting: Setting,
     /// The randomness with which [`Self::scatter`] deals threads.
@@ -173,6 +179,7 @@ impl LiveTestbed {
         options.notes.extend(affinity::forgotten(&target.mask(), &machine.offline));
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
+        let memory = Memory::new(options.memory, &machine);
         Ok(Self {
             target,
             meter,
@@ -191,6 +198,7 @@ impl LiveTestbed {
             begin: Instant::now(),
             unpinned: Vec::new(),
             not_punctual: None,
+            memory,
             setting: Setting::Unpinned,
             random: Random::new(0),
             answered,
@@ -368,6 +376,7 @@ impl LiveTestbed {
         } else {
             self.apply(setting)?;
         }
+        self.settle_memory(setting)?;
         let window =
             (self.options.window - wait_after_move).mul_f64(effort.windows.clamp(0.01, 1e6));
         let measured = match (self.options.floor, setting) {
@@ -420,6 +429,7 @@ impl LiveTestbed {
             }
             self.meter.moved();
             self.release()?;
+            self.settle_memory(&Setting::Unpinned)?;
             // It recovers for as long as it was held back.
             let now = self.window(self.wait_after_move(), window)?;
             self.know_baseline(now.performance, windows);
@@ -431,6 +441,7 @@ impl LiveTestbed {
             }
             self.meter.moved();
             self.apply(setting)?;
+            self.settle_memory(setting)?;
             if !slows {
                 return self.window(self.wait_after_move(), window);
             }
@@ -480,12 +491,16 @@ impl Testbed for LiveTestbed {
         measured
     }
 
-    /// Threads that came and went, and a number that may be a total's.
+    /// Threads that came and went, memory that the kernel moved, and a number that may be a
+    /// total's.
     fn disturbances(&self) -> Disturbances {
         let detection = self.meter.counter_detection();
         let doubt =
             detection.filter(|detection| detection.is_doubtful()).map(|_| ProgramNote::MaybeTotal);
-        Disturbances { others: None, notes: self.changed().chain(doubt).collect() }
+        Disturbances {
+            others: None,
+            notes: self.changed().chain(self.memory.balanced()).chain(doubt).collect(),
+        }
     }
 }
 

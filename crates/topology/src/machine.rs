@@ -2,6 +2,7 @@
 
 use crate::{CpuId, CpuSet, Domain, DomainKind, MachineNote, machine_note};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// One online hardware context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,13 @@ pub struct ExclusiveCpus {
     pub group: String,
     /// The CPUs.
     pub cpus: CpuSet,
+}
+
+impl NumaNode {
+    /// Whether it has memory that may be used. It has if nothing says otherwise.
+    fn has_memory(&self) -> bool {
+        self.allowed && self.memory != Some(0)
+    }
 }
 
 /// ACPI SLIT distances between NUMA nodes, in the order of [`Machine::numa`]; 10 is local.
@@ -178,10 +186,56 @@ impl Machine {
         self.root.walk().filter(move |domain| domain.kind == kind)
     }
 
+    /// The NUMA nodes with memory that may be used.
+    pub fn memory_nodes(&self) -> BTreeSet<u32> {
+        let with_memory = self.numa.iter().filter(|node| node.has_memory());
+        with_memory.map(|node| node.os_index).collect()
+    }
+
+    /// The nodes with memory that are nearest to `cpus`. It is the node of a context if that has
+    /// memory.
+    pub fn nearest_memory(&self, cpus: &CpuSet) -> BTreeSet<u32> {
+        let distance = |from: usize, to: usize| match &self.distances {
+            Some(Distances(rows)) => rows.get(from).and_then(|row| row.get(to)).copied(),
+            None => Some(u32::from(from != to)),
+        };
+        let used = self.numa.iter().enumerate().filter(|(_, node)| !node.cpus.is_disjoint(cpus));
+        let nearest = |(from, _): (usize, &NumaNode)| {
+            let with_memory = self.numa.iter().enumerate().filter(|(_, node)| node.has_memory());
+            let near = with_memory
+                .min_by_key(|&(to, _)| (from != to, distance(from, to).unwrap_or(u32::MAX)));
+            near.map(|(_, node)| node.os_index)
+        };
+        used.filter_map(nearest).collect()
+    }
+
     /// The caches of one level that hold data (data or unified).
     pub fn data_caches(&self, level: u8) -> impl Iterator<Item = &Cache> {
         self.caches
             .iter()
             .filter(move |cache| cache.level == level && cache.kind != CacheKind::Instruction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_context_is_its_nodes_or_the_nearest() {
+        let mut machine = Machine::from_shape("numa:3 core:2").unwrap();
+        let nearest = |machine: &Machine, cpus: &str| -> Vec<u32> {
+            machine.nearest_memory(&CpuSet::parse_list(cpus).unwrap()).into_iter().collect()
+        };
+        assert_eq!(nearest(&machine, "2"), [1]);
+        assert_eq!(nearest(&machine, "1,5"), [0, 2]);
+        machine.numa[1].memory = Some(0);
+        assert_eq!(nearest(&machine, "3"), [0]);
+        let far = vec![vec![10, 31, 21], vec![31, 10, 21], vec![21, 21, 10]];
+        machine.distances = Some(Distances(far));
+        assert_eq!(nearest(&machine, "3"), [2]);
+        assert_eq!(machine.memory_nodes().into_iter().collect::<Vec<_>>(), [0, 2]);
+        machine.numa[2].allowed = false;
+        assert_eq!(nearest(&machine, "0-5"), [0]);
     }
 }
