@@ -93,12 +93,14 @@ impl Job for ThreadsRequest {
         _: &mut dyn Events,
     ) -> Result<(NewCampaign, ThreadsQuestion), JobError> {
         let (question, machine) = ThreadsQuestion::of(self)?;
+        question.check_output(None)?;
         let asked = serde_json::to_value(&question)?;
         Ok((question.campaign(Self::KIND, machine, asked, caller), question))
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
         let question: ThreadsQuestion = stored_campaign::question(info)?;
+        question.check_output(Some(info.started))?;
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &question.request.program {
             check_processes(info, pid.as_slice())?;
             let now = pinwise_linux::this_machine()?;

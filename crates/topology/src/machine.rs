@@ -67,6 +67,15 @@ pub struct NumaNode {
     pub allowed: bool,
 }
 
+/// CPUs that only the processes of one control group may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExclusiveCpus {
+    /// Its path below the root of control groups: `/app.slice`.
+    pub group: String,
+    /// The CPUs.
+    pub cpus: CpuSet,
+}
+
 impl NumaNode {
     /// Whether it has memory that may be used. It has if nothing says otherwise.
     fn has_memory(&self) -> bool {
@@ -106,6 +115,9 @@ pub struct Machine {
     /// Contexts without a timer tick while one thread runs there (`nohz_full`).
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
     pub nohz_full: CpuSet,
+    /// Control groups that have CPUs for themselves (a partition, or an exclusive cpuset).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusive: Vec<ExclusiveCpus>,
     /// Where the description contradicts itself, and what was left out for it.
     #[serde(deserialize_with = "machine_note::notes")]
     pub notes: Vec<MachineNote>,
@@ -150,6 +162,7 @@ impl Machine {
             allowed: all,
             isolated: CpuSet::new(),
             nohz_full: CpuSet::new(),
+            exclusive: Vec::new(),
             notes: Vec::new(),
         }
     }
