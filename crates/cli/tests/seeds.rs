@@ -43,6 +43,7 @@ targets! {
     hwloc_xml: "../../../fuzz/targets/hwloc_xml.rs",
     latency: "../../../fuzz/targets/latency.rs",
     metric: "../../../fuzz/targets/metric.rs",
+    numa_maps: "../../../fuzz/targets/numa_maps.rs",
     perf_record: "../../../fuzz/targets/perf_record.rs",
     plan: "../../../fuzz/targets/plan.rs",
     processor: "../../../fuzz/targets/processor.rs",
