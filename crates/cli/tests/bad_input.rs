@@ -66,6 +66,24 @@ fn an_output_that_cannot_be_opened_is_no_missing_program() {
 }
 
 #[test]
+fn an_output_that_is_there_is_never_emptied() {
+    let folder = TempDir::new().unwrap();
+    let kept = folder.path().join("out-2");
+    fs::write(&kept, "precious").unwrap();
+    let (store, output) = (folder.path().join("pinwise.db"), folder.path().join("out-{n}"));
+    let program = ["--", "sh", "-c", "sleep 0.{n}"];
+    for command in ["threads", "tune"] {
+        let words = [command, "--max", "3", "--budget", "5s", "--store", store.to_str().unwrap()];
+        let files = ["--output", output.to_str().unwrap()];
+        let ended = support::pinwise(words.iter().chain(&files).chain(&program));
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("{} exists, ", kept.display())), "{said}");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "precious");
+    }
+}
+
+#[test]
 fn what_is_about_a_metric_is_refused_without_one() {
     for (option, words) in [
         ("--pick", &["--pick", r"(\d+)", "--", "sleep", "100"][..]),
