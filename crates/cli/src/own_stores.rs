@@ -1,8 +1,8 @@
 //! Which stores are the user's own.
 //!
 //! A stored campaign names programs, commands and files, and `campaign resume` uses them. So only
-//! stores that this user's pinwise made are resumed without a question: those in the data
-//! directory, and those on a list there. The owner of a file proves nothing, since a file that was
+//! stores that this user's pinwise made are resumed without a question. They are in the data
+//! directory, or on a list there. The owner of a file proves nothing, since a file that was
 //! downloaded is the user's, too.
 
 use crate::store::data_folder;

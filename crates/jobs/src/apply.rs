@@ -280,7 +280,7 @@ impl<'p> AppliedPlan<'p> {
         MissingThreads::new(self.plan, self.pinner.missing())
     }
 
-    /// Checks that every thread of the plan was put in its place, at first or during a watch, and
+    /// Checks that every thread of the plan was put in its place, at first or during a watch. Checks
     /// memory too.
     ///
     /// # Errors

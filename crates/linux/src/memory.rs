@@ -136,8 +136,8 @@ fn movable(now: &NodePages, to: &BTreeSet<u32>, machine: &Machine) -> BTreeSet<u
     full.filter(|node| contexts.contains(node) && !to.contains(node)).collect()
 }
 
-/// Moves the memory of each process to the nodes of the CPUs of its threads, and returns where it
-/// lies then. A process that has ended is left out.
+/// Moves the memory of each process to the nodes on which its threads run. Returns where it lies
+/// then. A process that has ended is left out.
 ///
 /// # Errors
 /// As [`move_to`].

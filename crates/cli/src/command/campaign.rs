@@ -403,7 +403,7 @@ fn records_of_parts(
     of_parts
 }
 
-/// Every text in the question of a campaign, of those it is a part of, and of all their parts, with
+/// Every text in the questions of a campaign, of those above it, and of all their parts. Each has
 /// its place: `output: /tmp/out`. Commands, metrics and files are such texts.
 fn texts_of_questions(store: &Store, info: &CampaignInfo) -> anyhow::Result<BTreeSet<String>> {
     let campaigns = store.list()?.campaigns;

@@ -50,8 +50,8 @@ impl<'p> PlannedStart<'p> {
     /// Checks that the plan fits this machine and the command: the program and its arguments.
     ///
     /// # Errors
-    /// The plan is for another machine or other memory nodes, or sets variables that the options do
-    /// not allow. Or it has no number although the command has a place for it.
+    /// The plan is for another machine or other memory nodes. It sets variables that the options do
+    /// not allow. It has no number although the command has a place for it.
     pub fn new(
         plan: &'p Plan,
         command: &'p [OsString],

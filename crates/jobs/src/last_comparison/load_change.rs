@@ -22,8 +22,8 @@ pub(super) struct LoadChange {
     pub(super) times: f64,
 }
 
-/// The change that the last rounds show: there `ways` are far from all their earlier windows, all
-/// to the same side. `windows` are the speeds or times of each round. `lost` is the share that
+/// The change that the last rounds show. There all `ways` are far from their earlier windows, to
+/// the same side. `windows` are the speeds or times of each round. `lost` is the share that
 /// others took of what the program wanted. What others took or left explains no change.
 pub(super) fn load_change(
     windows: &[WindowsByWay],

@@ -35,8 +35,8 @@ pub(super) fn taskset(plan: &Plan) -> Result<Export, String> {
 /// The formats that also say where memory lies.
 pub(super) const SAY_MEMORY: [&str; 2] = ["numactl", "systemd"];
 
-/// The memory of a plan in the words of numactl and systemd: the policy, and its nodes if it takes
-/// any. Threads on several nodes have their memory where they touch it first.
+/// The memory of a plan in the words of numactl and systemd. They are the policy, and its nodes if
+/// it takes any. Threads on several nodes have their memory where they touch it first.
 fn memory(plan: &Plan) -> Option<(&'static str, Option<String>)> {
     let PlannedMemory { policy, nodes } = plan.memory.as_ref()?;
     let list = joined(&nodes.iter().copied().collect::<Vec<_>>(), ",");

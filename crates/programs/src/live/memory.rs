@@ -1,7 +1,7 @@
 //! Where the memory of the program lies, and how it goes with the threads.
 //!
 //! Memory is moved after a pin and before the window. Unpinned, each process has it where it mostly
-//! lay before: the kernel can move the memory of a process, but not each page to its old node.
+//! lay before. The kernel can move the memory of a process, but not each page to its old node.
 
 use super::LiveTestbed;
 use pinwise_linux::memory::{balanced_pages, follow, move_to, pages, pages_of};

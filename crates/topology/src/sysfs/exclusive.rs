@@ -5,8 +5,8 @@ use crate::snapshot::parse_list;
 use crate::{ExclusiveCpus, MachineError, Snapshot};
 
 impl Snapshot {
-    /// Where control groups with cpusets are, and the names of two files there: the one that says
-    /// whether the group's CPUs are its own, and the one that names them. `None` without cpusets.
+    /// Where control groups with cpusets are, and the names of two files there. The first says
+    /// whether the group's CPUs are its own, the second names them. `None` without cpusets.
     pub fn cpuset_tree(&self) -> Option<(String, [&'static str; 2])> {
         let (mount, version) = self.cpuset_mount(self.text("proc/mounts")?)?;
         let names = match version {
