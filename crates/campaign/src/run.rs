@@ -65,7 +65,8 @@ pub enum Ending {
 /// a measurement adds its own duration, and several are measured at once ([`Strategy::foresee`]).
 /// The records are the same as if each had been measured alone.
 ///
-/// *Failures.* [`Retry::Same`]: recorded and tried again, [`TRIES`] times in all. [`Retry::Other`]
+/// *Failures.* [`Retry::Same`] and [`Retry::Later`]: recorded and tried again, [`TRIES`] times in
+/// all. [`Retry::Other`]
 /// and [`MeasureError::expired`]: recorded and left to the strategy. [`Retry::Never`] and
 /// interruptions say nothing about the setting and are not recorded. A resumed campaign tries that
 /// trial first.
@@ -163,7 +164,7 @@ fn go(
                 }
             };
             replayed += 1;
-            let again = matches!(&record.outcome, Err(error) if error.retry == Retry::Same);
+            let again = matches!(&record.outcome, Err(error) if error.retry.is_same());
             history.push(record);
             if !again || try_number == TRIES {
                 break;

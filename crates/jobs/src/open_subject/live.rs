@@ -114,6 +114,7 @@ pub(super) fn open(
         window: period,
         floor: request.floor,
         notes,
+        until: opening.until,
         patience: within_budget(LiveOptions::default().patience, opening.until),
         ..LiveOptions::default()
     };

@@ -127,6 +127,7 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
         GuardianEntry::Existing { .. }
         | GuardianEntry::Process { .. }
         | GuardianEntry::Thread { .. }
+        | GuardianEntry::Pinned { .. }
         | GuardianEntry::Confined { .. } => affinities,
         GuardianEntry::Command { pid, .. } => failed.contains(&&LeftChanged::Number(*pid)),
         GuardianEntry::File { path, .. } => failed.contains(&&LeftChanged::File(path.clone())),
