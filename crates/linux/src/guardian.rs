@@ -16,8 +16,8 @@
 //! - Each entered thread that still lives (same number, same start time) gets its mask back. A
 //!   thread that another has moved since is left alone ([`touched`]).
 //! - Threads and child processes that were created meanwhile and inherited a pin get what their
-//!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that existed
-//!   before the first pin has inherited none, and is left alone unless it was entered.
+//!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
+//!   there before the first pin has inherited none, and is left alone unless it was entered.
 //! - A process that was confined as a whole gets its mask back. So do its threads that have less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its

@@ -81,8 +81,8 @@ pub struct Target {
     pinned: HashMap<ThreadId, PinnedThread>,
     /// The threads that existed before the first pin, and later ones with one CPU of their own.
     existing: Vec<ThreadId>,
-    /// The pins that the guardian knows.
-    given: HashSet<(ThreadId, CpuSet)>,
+    /// The pins that the guardian knows, with what the thread had before. Also of ended threads.
+    given: HashMap<(ThreadId, CpuSet), CpuSet>,
     /// Threads that another has moved, until they are asked for.
     moved: Vec<MovedThread>,
     /// The processes the guardian knows.
@@ -151,7 +151,7 @@ impl Target {
             running,
             pinned: HashMap::new(),
             existing: Vec::new(),
-            given: HashSet::new(),
+            given: HashMap::new(),
             moved: Vec::new(),
             guarded: HashSet::new(),
             programs: HashMap::new(),
@@ -310,15 +310,21 @@ impl Target {
     /// Gives a new thread what its creator had, if it inherited a pin. Returns what it has then.
     fn release_heir(&self, id: ThreadId) -> Result<CpuSet, AffinityError> {
         let now = affinity::own(id.tid)?;
-        let pinned = self.pinned.iter().filter(|(_, thread)| {
+        let in_force = |thread: &PinnedThread| {
             [&thread.pin, &thread.earlier].into_iter().flatten().any(|pin| *pin == now)
-        });
+        };
+        // Its creation may have taken longer than a pin was in force, or its creator has ended.
+        let any = !self.pinned.values().any(in_force);
+        let pinned = self.pinned.iter().filter(|(_, thread)| in_force(thread));
+        let pinned = pinned.map(|(id, thread)| (id.pid, &thread.own));
+        let given = self.given.iter().filter(|((_, pin), _)| any && *pin == now);
+        let pinned = pinned.chain(given.map(|((id, _), own)| (id.pid, own)));
         let others = self.existing.iter().filter(|other| {
             let given_back = |thread: &PinnedThread| thread.pin.is_none();
             self.pinned.get(other).is_none_or(given_back)
         });
         let others = others.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?)));
-        match of_heir(id.pid, &now, pinned.map(|(id, thread)| (id.pid, &thread.own)), others) {
+        match of_heir(id.pid, &now, pinned, others) {
             Some(own) => affinity::set(id.tid, &own).map(|()| own),
             None => Ok(now),
         }
@@ -351,8 +357,8 @@ impl Target {
             }
         }
         entries.extend(self.look_at_pins());
-        let pins = wanted.iter().map(|&(id, cpus)| (id, cpus.clone()));
-        let pins: Vec<_> = pins.filter(|pin| self.given.insert(pin.clone())).collect();
+        let pins = wanted.iter().map(|&(id, cpus)| (id, cpus.clone())).collect();
+        let pins = self.not_given(pins);
         if !pins.is_empty() {
             entries.push(GuardianEntry::Pinned { pins });
         }
@@ -376,6 +382,15 @@ impl Target {
         Ok(gone)
     }
 
+    /// The pins of these that the guardian does not know yet.
+    fn not_given(&mut self, mut pins: Vec<(ThreadId, CpuSet)>) -> Vec<(ThreadId, CpuSet)> {
+        pins.retain(|pin| {
+            let own = self.pinned.get(&pin.0).map(|thread| thread.own.clone());
+            own.is_some_and(|own| self.given.insert(pin.clone(), own).is_none())
+        });
+        pins
+    }
+
     /// Gives every thread its original mask. A thread that is refused does not keep the others from
     /// theirs.
     pub fn unpin(&mut self) -> Result<(), TargetError> {
@@ -395,7 +410,7 @@ impl Target {
             }
             done = done.and(ignore_gone(set));
         }
-        less.retain(|given| self.given.insert(given.clone()));
+        let less = self.not_given(less);
         if let Some(guardian) = &mut self.guardian
             && !less.is_empty()
         {

@@ -13,8 +13,8 @@
 //! instead, by the rule for heirs of the module `guardian::touched`. The first note of a process
 //! names all its threads. These have inherited nothing, so what they have is theirs.
 //!
-//! The notes also name the pins. A thread that has other CPUs by now was moved since, by its program
-//! or its owner. It keeps these.
+//! The notes also name the pins. A thread that has other CPUs by now was moved since, by its
+//! program or its owner. It keeps these.
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{
@@ -110,7 +110,9 @@ impl UndoNotes {
             let touched = TouchedThreads::in_entries(&entries);
             for entry in &entries {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
-                if let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid)) {
+                if id.alive()
+                    && let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid))
+                {
                     let (before, moved) = (mask.clone(), !touched.is_ours(*id));
                     moves.push(NotedThread { comm: stat.comm, tid: id.tid, before, now, moved });
                 }
@@ -201,7 +203,7 @@ impl UndoNotes {
             let touched = TouchedThreads::in_entries(&entries);
             for entry in &entries {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
-                let Ok(stat) = Stat::read(id.pid, id.tid) else { continue };
+                let (true, Ok(stat)) = (id.alive(), Stat::read(id.pid, id.tid)) else { continue };
                 let moved = !touched.is_ours(*id);
                 let result = if moved { Ok(()) } else { affinity::set(id.tid, mask) };
                 if matches!(result, Err(AffinityError::Gone(_))) {
@@ -230,8 +232,8 @@ impl UndoNotes {
         self.folder.join(pid.to_string())
     }
 
-    /// The notes of a process and its threads that still live, one for each thread. Notes of an
-    /// earlier process do not count.
+    /// The notes of a process and its threads, one for each thread. Threads that have ended may
+    /// have left heirs. Notes of an earlier process do not count.
     fn entries(&self, pid: Pid) -> Vec<GuardianEntry> {
         let text = fs::read_to_string(self.path(pid)).unwrap_or_default();
         let mut entries: Vec<GuardianEntry> =
@@ -247,7 +249,7 @@ impl UndoNotes {
         }
         let mut noted = HashSet::new();
         entries.retain(|entry| match entry {
-            GuardianEntry::Thread { id, .. } => id.alive() && noted.insert(*id),
+            GuardianEntry::Thread { id, .. } => noted.insert(*id),
             _ => true,
         });
         entries
@@ -414,6 +416,27 @@ mod tests {
         notes.note(member, &[(id, one.clone())], &[]).unwrap();
         notes.note(member, &[(id, one.clone())], &[]).unwrap();
         assert_eq!(notes.release(member.pid).unwrap()[0].cpus, one);
+    }
+
+    /// Its creator has ended since, as a worker that is started anew.
+    #[test]
+    fn an_heir_of_a_thread_that_ended_is_released() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        let (_child, roster) = shell_with_child();
+        let threads: Vec<(&Member, ThreadId)> = roster.threads().collect();
+        let ((parent, shell), (_, cat)) = (threads[0], threads[1]);
+        let before = affinity::get(shell.tid).unwrap();
+        let pin: CpuSet = before.first().into_iter().collect();
+        let ended = ThreadId { tid: Tid(i32::MAX), ..shell };
+        notes.note(parent, &[(ended, before.clone())], &[(ended, pin.clone())]).unwrap();
+        // As if the child had been created afterwards.
+        let noted = fs::read_to_string(notes.path(parent.pid)).unwrap();
+        let noted: Vec<&str> = noted.lines().filter(|line| !line.contains("Existing")).collect();
+        fs::write(notes.path(parent.pid), noted.join("\n")).unwrap();
+        affinity::set(cat.tid, &pin).unwrap();
+        assert!(notes.release(parent.pid).unwrap().is_empty(), "the noted thread has ended");
+        assert_eq!(affinity::get(cat.tid).unwrap(), before);
     }
 
     #[test]

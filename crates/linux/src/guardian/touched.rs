@@ -10,7 +10,8 @@
 //! given this pin, or that has these CPUs on its own. Threads of the heir's own process come first.
 //! If none of them fits, others of the search count. An heir gets what its creator had before. If
 //! threads with different affinities may have created it, it gets the CPUs of all of them. So it
-//! never has fewer CPUs than its creator had. While a search runs, only the pins in force count.
+//! never has fewer CPUs than its creator had. While a search runs, the pins in force
+//! come first.
 //!
 //! *Limits.* A thread may get exactly a pin of its own from its program while it is pinned. Or it
 //! may get all CPUs of its cpuset. Then it still gets back what it had before.
