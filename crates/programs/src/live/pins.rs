@@ -167,6 +167,9 @@ impl LiveTestbed {
 
     /// Waits for contexts of the search that went away.
     pub(super) fn await_contexts(&mut self) -> Result<(), MeasureError> {
+        if !self.pin_history.away {
+            return Ok(());
+        }
         let begin = Instant::now();
         while std::mem::take(&mut self.pin_history.away) {
             let Some(PinsLost::Gone { program, cpus }) = self.contexts_gone() else { break };
