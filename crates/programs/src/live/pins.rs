@@ -91,7 +91,8 @@ impl PinHistory {
             cpus: cpus.to_string(),
             by: by.clone(),
         });
-        let away = self.waited.as_ref().map(|(cpus, waited)| ProgramNote::CpusAway {
+        let back = self.waited.as_ref().filter(|_| !self.away);
+        let away = back.map(|(cpus, waited)| ProgramNote::CpusAway {
             cpus: cpus.to_string(),
             seconds: waited.as_secs_f64(),
         });
@@ -171,6 +172,7 @@ impl LiveTestbed {
             return Ok(());
         }
         let begin = Instant::now();
+        let earlier = self.pin_history.waited.as_ref().map_or(Duration::ZERO, |(_, time)| *time);
         while std::mem::take(&mut self.pin_history.away) {
             let Some(PinsLost::Gone { program, cpus }) = self.contexts_gone() else { break };
             self.target.check()?;
@@ -185,7 +187,7 @@ impl LiveTestbed {
             }
             pause(LOOK, &self.cancelled);
             if let Some((_, waited)) = &mut self.pin_history.waited {
-                *waited += LOOK;
+                *waited = earlier + begin.elapsed();
             }
         }
         // What the kernel did meanwhile is known.

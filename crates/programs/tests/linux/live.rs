@@ -760,6 +760,7 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     assert!(error.message.starts_with(&gone), "{error}");
+    assert!(!testbed.disturbances().notes.iter().any(away), "it is not back");
     drop(testbed);
     drop(program);
     until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());
