@@ -1,6 +1,6 @@
 //! A record: one trial and its result.
 
-use pinwise_measure::{Detail, Effort, MeasureError, Measurement, Retry, Setting};
+use pinwise_measure::{Detail, Effort, MeasureError, Measurement, Setting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -75,8 +75,7 @@ pub fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
     let mut tries = 0;
     records.iter().filter(move |record| {
         tries += 1;
-        let again =
-            matches!(&record.outcome, Err(error) if error.retry == Retry::Same) && tries < TRIES;
+        let again = matches!(&record.outcome, Err(error) if error.retry.is_same()) && tries < TRIES;
         if !again {
             tries = 0;
         }
@@ -87,6 +86,7 @@ pub fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_measure::Retry;
 
     #[test]
     fn only_the_last_of_repeated_tries_counts() {

@@ -9,6 +9,7 @@ use pinwise_campaign::{Kind, Store, StoreError};
 use pinwise_jobs::{
     Caller, Event, Events, Failure, Interrupt, Interruption, Job, JobError, Kept, Remedy,
 };
+use pinwise_measure::Retry;
 use pinwise_present::{Files, notice, shell};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
@@ -114,6 +115,11 @@ impl Events for Terminal {
             Event::Measured(record) => {
                 if let Some(progress) = &mut self.progress {
                     progress.observe(record);
+                }
+                if let Err(error) = &record.outcome
+                    && error.retry == Retry::Later
+                {
+                    output::aside(&format!("note: {error}"));
                 }
             }
             Event::MeasuringEnded => {

@@ -180,6 +180,36 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
 }
 
 #[test]
+fn undo_leaves_a_thread_alone_that_was_moved_after_the_plan() {
+    let Some(taskset) = support::tool("taskset") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let shell = Shell::start();
+    let all = allowed(shell.0.id());
+    let Some(other) = shown(&all).rsplit([',', '-']).next().map(str::to_owned) else { return };
+    let pid = shell.0.id().to_string();
+    assert!(pinwise(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force"]).status.success());
+    assert_eq!(allowed(shell.0.id()), cpu());
+    if other == cpu() {
+        pinwise_synthetic::lacking("a second CPU");
+        return;
+    }
+    assert!(Command::new(taskset).args(["-pc", &other, &pid]).output().unwrap().status.success());
+    let told = |words: &[&str]| {
+        let output = pinwise(&[&["apply", "--undo", "--pid", &pid], words].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let document: serde_json::Value =
+        serde_json::from_str(&told(&["--dry-run", "--json"])).unwrap();
+    assert_eq!(document["would_release"], serde_json::json!([]));
+    assert_eq!(document["left"][0]["now"], other.as_str());
+    let why = "something else has moved it since the plan was applied";
+    assert_eq!(told(&[]), format!("{:<16} thread {pid} keeps CPU {other}: {why}\n", "sh"));
+    assert_eq!(allowed(shell.0.id()), other);
+}
+
+#[test]
 fn a_refused_thread_has_a_kind_and_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);

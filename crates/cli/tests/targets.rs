@@ -38,6 +38,20 @@ while time.monotonic() < begin + 900:
 /// Works until it is ended, or for five minutes of CPU time.
 const SPIN: &str = "ulimit -t 300; while :; do :; done";
 
+/// A plan for the first thread of a shell.
+const PLAN: &str = r#"version = 1
+program = "sh"
+[machine]
+summary = "1 core"
+topology = "0"
+model = "abacus"
+[[thread]]
+name = "sh"
+role = "r"
+instance = 0
+cpus = "0"
+"#;
+
 #[test]
 fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     let Some(python) = tool("python3") else { return };
@@ -195,12 +209,28 @@ fn a_process_that_is_being_searched_is_refused_to_others() {
         String::from_utf8_lossy(&list.stdout).contains("\"running\"")
     });
     let held = format!("another pinwise (process {}) measures or pins process {pid}", first.pid());
-    let limits = ["threads", "--pid", &pid, "--set", "cpuset:", "--store", store];
-    for words in [search("20"), limits.map(str::to_owned).to_vec()] {
+    let set = folder.path().join("set");
+    let set = format!("cmd:echo {{n}} > {}", set.display());
+    let plan = folder.path().join("plan.toml");
+    fs::write(&plan, PLAN).unwrap();
+    let metric = format!("cmd:cut -d' ' -f14 /proc/{pid}/stat");
+    let searches: [&[&str]; 4] = [
+        &["place", "--tree", &pid, "--metric", &metric],
+        &["compare", "--pid", &pid, "--metric", &metric],
+        &["threads", "--pid", &pid, "--set", "cpuset:"],
+        &["tune", "--pid", &pid, "--set", &set, "--default", "1", "--metric", &metric],
+    ];
+    let stored = searches.map(|words| [words, &["--store", store]].concat());
+    let plan = ["apply", plan.to_str().unwrap(), "--pid", &pid, "--force"];
+    let undo = ["apply", "--undo", "--pid", &pid];
+    let words = stored.into_iter().chain([plan.to_vec(), undo.to_vec()]);
+    let words = words.map(|words| words.into_iter().map(str::to_owned).collect());
+    for words in std::iter::once(search("20")).chain(words) {
         let refused = pinwise(&words);
         let error = String::from_utf8_lossy(&refused.stderr);
         assert!(refused.status.code() == Some(1) && error.contains(&held), "{words:?}: {error}");
     }
+    assert!(!folder.path().join("set").exists(), "no number was set");
     // What kills the search leaves a guardian, which is waited for.
     first.0.kill().unwrap();
     first.ended(PATIENCE);

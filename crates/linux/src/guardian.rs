@@ -13,11 +13,11 @@
 //! the other process. One path serves all cases and is used every time.
 //!
 //! *What is restored.*
-//! - Each entered thread that still lives (same number, same start time) gets its mask back.
-//! - Threads and child processes that were created meanwhile and inherited a pin get the mask of
-//!   their process. Such a thread has a mask of one CPU in a process that began with more. This
-//!   repeats until two looks find nothing new. A thread that existed before the first pin has
-//!   inherited none, and is left alone unless it was entered.
+//! - Each entered thread that still lives (same number, same start time) gets its mask back. A
+//!   thread that another has moved since is left alone ([`touched`]).
+//! - Threads and child processes that were created meanwhile and inherited a pin get what their
+//!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
+//!   there before the first pin has inherited none, and is left alone unless it was entered.
 //! - A process that was confined as a whole gets its mask back. So do its threads that have less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
@@ -32,13 +32,14 @@
 //!   pinwise, so `killall -9 pinwise` does not find it. If only the guardian is killed, pinwise
 //!   starts another at the next step. If it was stopped, pinwise lets it go on. If it then does not
 //!   end in time, pinwise ends it and restores everything itself.
-//! - A thread may be created during the search and confined to one CPU by the program. It looks
-//!   like one that inherited a pin.
+//! - A thread may be created during the search and confined to one CPU by the program. If a thread
+//!   was pinned there, it looks like an heir of that pin.
 //! - The kernel remembers that a mask was set. The cpuset of the cgroup may grow later. Then a
 //!   restored thread keeps its original CPUs, while one that was never touched would spread.
 
 mod launched;
 mod ledger;
+mod touched;
 
 use launched::Launched;
 pub(crate) use launched::marked;
@@ -47,6 +48,7 @@ use ledger::Ledger;
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 pub(crate) use ledger::{boot_folder, boot_path, own_folder, private_folder};
+pub(crate) use touched::{TouchedThreads, is_of_kernel, of_heir};
 
 use crate::guardian_limits::{AT_WORK, NAME, RESTORING, SETTING_LIMIT};
 use crate::process;
@@ -58,6 +60,7 @@ use crate::{AffinityError, affinity};
 use pinwise_topology::CpuSet;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -93,12 +96,17 @@ pub enum GuardianEntry {
         /// The mask to put back.
         mask: CpuSet,
     },
-    /// A thread that will be pinned, with the mask it had.
+    /// A thread that will be pinned, with the mask it had. The last entry of a thread counts.
     Thread {
         /// The thread.
         id: ThreadId,
         /// The mask to put back.
         mask: CpuSet,
+    },
+    /// Entered threads that will be pinned to these CPUs.
+    Pinned {
+        /// The threads and the CPUs. What was entered once holds for good.
+        pins: Vec<(ThreadId, CpuSet)>,
     },
     /// A process that will be confined to some CPUs of this mask, with all threads it has or
     /// creates.
@@ -428,11 +436,9 @@ fn restore_files(entries: &[GuardianEntry]) -> Vec<Restored> {
 
 fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     let mut failed = HashSet::new();
-    for entry in entries {
-        if let GuardianEntry::Thread { id, mask } = entry
-            && id.alive()
-            && is_refused(affinity::set(id.tid, mask))
-        {
+    let touched = TouchedThreads::in_entries(entries);
+    for (id, own) in touched.iter().filter(|(id, _)| id.alive() && touched.is_ours(*id)) {
+        if is_refused(affinity::set(id.tid, own)) {
             failed.insert(id.pid);
         }
     }
@@ -454,23 +460,34 @@ fn is_refused(set: Result<(), AffinityError>) -> bool {
 /// Releases threads and child processes of the entered processes that inherited a pin. None of them
 /// was entered itself, or existed before. Returns the entered processes of those that were refused.
 pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
-    let known = entries.iter().flat_map(|entry| match entry {
-        GuardianEntry::Thread { id, .. } => std::slice::from_ref(id),
-        GuardianEntry::Existing { threads } => threads,
+    let touched = TouchedThreads::in_entries(entries);
+    let existing = entries.iter().flat_map(|entry| match entry {
+        GuardianEntry::Existing { threads } => &threads[..],
         _ => &[],
     });
     // A number may mean another thread by now.
-    let entered: HashSet<Tid> = known.filter(|id| id.alive()).map(|id| id.tid).collect();
-    type Release = fn(Tid, &CpuSet) -> Result<(), AffinityError>;
-    let processes: Vec<(Pid, &CpuSet, Release)> = entries
+    let known: HashSet<ThreadId> =
+        touched.iter().map(|(id, _)| id).chain(existing.copied()).filter(|id| id.alive()).collect();
+    let existing: LazyCell<Vec<(Pid, CpuSet)>, _> = LazyCell::new(|| {
+        let existing = known.iter().filter(|id| !touched.has(**id));
+        existing.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?))).collect()
+    });
+    let release_inherited = |pid: Pid, tid: Tid, _: &CpuSet| {
+        let now = affinity::own(tid)?;
+        let others = || existing.iter().cloned();
+        let own = touched.of_heir(pid, &now, std::iter::once_with(others).flatten());
+        own.map_or(Ok(()), |own| affinity::set(tid, &own))
+    };
+    type Release<'a> = &'a dyn Fn(Pid, Tid, &CpuSet) -> Result<(), AffinityError>;
+    let processes: Vec<(Pid, &CpuSet, Release<'_>)> = entries
         .iter()
         .filter_map(|entry| {
-            let (pid, start, mask, release) = match entry {
+            let (pid, start, mask, release): (_, _, _, Release<'_>) = match entry {
                 GuardianEntry::Process { pid, start, mask } => {
-                    (pid, start, mask, release_inherited as Release)
+                    (pid, start, mask, &release_inherited)
                 }
                 GuardianEntry::Confined { pid, start, mask } => {
-                    (pid, start, mask, release_confined as Release)
+                    (pid, start, mask, &release_confined)
                 }
                 _ => return None,
             };
@@ -481,18 +498,19 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         .collect();
     let mut failed = HashSet::new();
     let deadline = Instant::now() + RESTORING;
-    let mut looked_at = entered;
+    let mut looked_at: HashSet<Tid> = known.iter().map(|id| id.tid).collect();
     let mut quiet = 0;
     while quiet < 2 && Instant::now() < deadline {
         let everything = process::all().unwrap_or_default();
         let mut found = false;
-        for &(pid, mask, release) in &processes {
-            let family = std::iter::once(pid).chain(process::descendants(&[pid], &everything));
-            for tid in family.flat_map(|pid| process::threads(pid).unwrap_or_default()) {
-                if looked_at.insert(tid) {
-                    found = true;
-                    if is_refused(release(tid, mask)) {
-                        failed.insert(pid);
+        for &(root, mask, release) in &processes {
+            for pid in std::iter::once(root).chain(process::descendants(&[root], &everything)) {
+                for tid in process::threads(pid).unwrap_or_default() {
+                    if looked_at.insert(tid) {
+                        found = true;
+                        if is_refused(release(pid, tid, mask)) {
+                            failed.insert(root);
+                        }
                     }
                 }
             }
@@ -502,18 +520,8 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
     failed
 }
 
-/// Gives a thread that was not entered the mask of its process if it inherited a pin. pinwise pins
-/// threads to one CPU only.
-pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    if process.len() > 1 && affinity::own(tid)?.len() == 1 {
-        affinity::set(tid, process)
-    } else {
-        Ok(())
-    }
-}
-
 /// Gives a thread of a confined process the mask of the process if it has only a part of it.
-fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
+fn release_confined(_: Pid, tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
     let now = affinity::own(tid)?;
     if now != *process && now.difference(process).is_empty() {
         affinity::set(tid, process)
@@ -532,7 +540,8 @@ mod tests {
         let mask = CpuSet::parse_list("0,9000").unwrap();
         let entries = [
             GuardianEntry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
-            GuardianEntry::Thread { id, mask },
+            GuardianEntry::Thread { id, mask: mask.clone() },
+            GuardianEntry::Pinned { pins: vec![(id, mask)] },
             GuardianEntry::Existing { threads: vec![id, id] },
             GuardianEntry::Launching { mark: "1-2\n3".into() },
             GuardianEntry::Command {

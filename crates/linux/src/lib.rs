@@ -2,6 +2,7 @@
 
 pub mod affinity;
 pub mod capabilities;
+mod control_group;
 mod cpu_demand;
 mod fingerprint;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod guardian_limits;
 mod launch;
 mod machine_snapshot;
 pub mod memory;
+mod pinner;
 mod plan_pinner;
 pub mod process;
 mod process_lock;
@@ -31,6 +33,7 @@ pub mod thread_scan;
 mod undo_notes;
 
 pub use affinity::AffinityError;
+pub use control_group::{cpuset_of, effective_cpus};
 pub use cpu_demand::{CpuDemand, ThreadSample};
 pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
@@ -42,6 +45,7 @@ pub use guardian_limits::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use memory::{InitialMemory, MemoryError};
+pub use pinner::likely_pinner;
 pub use plan_pinner::{EndedThreads, LookError, Pinned, PinnerThread, PlanPinner};
 pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;
@@ -50,7 +54,7 @@ pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
 pub use signal_relay::pass_on;
 pub use stream::{OutputLine, Streams, Tail, each_line, follow, quotable};
-pub use target::{Target, common_contexts, described, pause, usual_mask};
+pub use target::{MovedThread, Target, common_contexts, described, pause, usual_mask};
 pub use target_error::{TargetError, why_not_started};
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};

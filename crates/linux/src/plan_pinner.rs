@@ -6,12 +6,14 @@
 //! comm has changed. It moves a thread whose name has another place.
 //!
 //! A new thread inherits the affinity of its creator. A thread that no plan names may appear with
-//! the CPUs of a pinned one. It gets the affinity of its process, as it would have without pinwise.
+//! the CPUs of a pinned one. It gets what its creator had, as it would have without pinwise. The
+//! rule is in the module `guardian::touched`.
 //!
 //! *Limit.* Between two looks a new thread runs where its creator is pinned. Looks are 1 ms apart
 //! while threads appear, then up to 20 ms.
 
 use crate::affinity::{self, AffinityError};
+use crate::guardian::of_heir;
 use crate::roster::{Changes, Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
 use crate::thread_names::{self, UnnamedThread};
@@ -55,8 +57,9 @@ pub struct PlanPinner {
     living: Vec<usize>,
     /// The places in `seen` of those that have ended, ascending, by comm.
     ended_of: HashMap<String, Vec<usize>>,
-    /// The wanted names for which there was a thread.
-    found: HashSet<usize>,
+    /// The wanted names for which there was a thread, with what the threads of each process had
+    /// before.
+    found: HashMap<usize, HashMap<Pid, CpuSet>>,
     interval: Duration,
     looked_for_processes: Instant,
     /// How many threads were ordered, in all looks.
@@ -81,7 +84,7 @@ pub struct PinnerThread {
     wanted: Option<usize>,
     /// The wanted name whose CPUs it has, or was refused.
     place: Option<usize>,
-    /// What it had before its first pin, if that was its own.
+    /// What it had before its first pin.
     own: Option<CpuSet>,
 }
 
@@ -141,7 +144,7 @@ impl PlanPinner {
             seen: Vec::new(),
             living: Vec::new(),
             ended_of: HashMap::new(),
-            found: HashSet::new(),
+            found: HashMap::new(),
             interval: SHORTEST,
             looked_for_processes: Instant::now(),
             #[cfg(test)]
@@ -218,7 +221,7 @@ impl PlanPinner {
 
     /// The names for which no thread was pinned or refused so far.
     pub fn missing(&self) -> Vec<&str> {
-        let missing = |(index, (name, _))| (!self.found.contains(&index)).then_some(name);
+        let missing = |(index, (name, _))| (!self.found.contains_key(&index)).then_some(name);
         self.wanted
             .iter()
             .map(|(name, cpus)| (name.as_str(), cpus))
@@ -353,21 +356,22 @@ impl PlanPinner {
     /// Notes the affinities of threads before they are pinned for the first time.
     fn note(&mut self, moves: &[(usize, Option<usize>)]) -> Result<(), LookError> {
         let Some(notes) = &self.notes else { return Ok(()) };
-        let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
+        type Masks = Vec<(ThreadId, CpuSet)>;
+        let mut of: BTreeMap<Pid, (Masks, Masks)> = BTreeMap::new();
         for &(index, wanted) in moves {
             let PinnerThread { id, place, .. } = self.seen[index];
             // One that is gone will not be pinned.
-            if wanted.is_some()
-                && place.is_none()
-                && let Ok(mask) = affinity::own(id.tid)
-            {
-                replaced.entry(id.pid).or_default().push((id, mask));
+            let (Some(wanted), Ok(own)) = (wanted, affinity::own(id.tid)) else { continue };
+            let (replaced, pins) = of.entry(id.pid).or_default();
+            pins.push((id, self.wanted[wanted].1.clone()));
+            if place.is_none() {
+                replaced.push((id, own));
             }
         }
-        for (pid, threads) in replaced {
+        for (pid, (replaced, pins)) in of {
             if let Some(member) = self.roster.member(pid) {
                 let cannot = |cause| LookError::Notes { folder: notes.folder.clone(), cause };
-                notes.note(member, &threads).map_err(cannot)?;
+                notes.note(member, &replaced, &pins).map_err(cannot)?;
             }
         }
         Ok(())
@@ -383,22 +387,24 @@ impl PlanPinner {
                 Some(wanted) => {
                     let (name, cpus) = self.wanted[wanted].clone();
                     if self.seen[index].place.is_none() {
-                        let heir = self.seen[index].new && self.inherited(id.tid);
-                        self.seen[index].own = affinity::own(id.tid).ok().filter(|_| !heir);
+                        self.seen[index].own = self.own(&self.seen[index]);
                     }
                     let result = affinity::set(id.tid, &cpus);
                     if matches!(result, Err(AffinityError::Gone(_))) {
                         continue;
                     }
-                    self.found.insert(wanted);
+                    let before = self.found.entry(wanted).or_default().entry(id.pid).or_default();
+                    if let Some(own) = &self.seen[index].own {
+                        *before = before.union(own);
+                    }
                     news.push(Pinned { name, tid: id.tid, cpus, result });
                 }
                 None => {
-                    if let Some(member) = self.roster.member(id.pid) {
+                    let seen = &self.seen[index];
+                    if let Some(own) = seen.own.clone().or_else(|| self.own(seen)) {
                         // It has ended, or its process may not be touched: then it was not pinned
                         // by us either.
-                        let mask = self.seen[index].own.as_ref().unwrap_or(&member.mask);
-                        let _ = affinity::set(id.tid, mask);
+                        let _ = affinity::set(id.tid, &own);
                     }
                 }
             }
@@ -411,7 +417,21 @@ impl PlanPinner {
     /// Whether a thread has exactly the CPUs to which one was pinned. That one may have ended.
     fn inherited(&self, tid: Tid) -> bool {
         affinity::own(tid)
-            .is_ok_and(|own| self.found.iter().any(|&used| self.wanted[used].1 == own))
+            .is_ok_and(|own| self.found.keys().any(|&used| self.wanted[used].1 == own))
+    }
+
+    /// What a thread has that was not pinned yet, or what its creator had if it inherited a pin.
+    fn own(&self, thread: &PinnerThread) -> Option<CpuSet> {
+        let now = affinity::own(thread.id.tid).ok()?;
+        if !thread.new {
+            return Some(now);
+        }
+        let used = self.found.iter().filter(|(used, _)| self.wanted[**used].1 == now);
+        let creators = used.flat_map(|(_, before)| before).map(|(&pid, own)| (pid, own));
+        let others = self.living().filter(|seen| !seen.new && seen.place.is_none());
+        let others =
+            others.filter_map(|seen| Some((seen.id.pid, affinity::own(seen.id.tid).ok()?)));
+        of_heir(thread.id.pid, &now, creators, others).or(Some(now))
     }
 }
 

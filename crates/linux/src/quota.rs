@@ -4,6 +4,7 @@
 //! a group and holds for all below it, so the smallest on the way up counts. A program that asks
 //! the machine how many threads to start does not see it.
 
+use crate::control_group::control_groups;
 use crate::thread::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,47 +31,16 @@ impl Quota {
 
     /// Of the process that is called `process` in `/proc`, with all files below `root`.
     fn under(root: &Path, process: &str) -> Option<Self> {
-        let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-        let (mounts, groups) = (read("proc/mounts")?, read(&format!("proc/{process}/cgroup"))?);
         let mut least: Option<Self> = None;
-        for line in mounts.lines() {
-            let mut fields = line.split_ascii_whitespace().skip(1);
-            let (Some(mount), Some(kind), Some(options)) =
-                (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let Some(path) = group_path(&groups, kind, options) else { continue };
-            let mount = root.join(mount.trim_start_matches('/'));
-            // A container sees its group at the mount itself, where the path leads nowhere.
-            let own = mount.join(path.trim_start_matches('/'));
-            for directory in own.ancestors().take_while(|directory| directory.starts_with(&mount)) {
-                if let Some(contexts) = granted(directory)
-                    && least.as_ref().is_none_or(|least| contexts < least.contexts)
-                {
-                    least = Some(Self { contexts, group: directory.to_owned() });
-                }
+        for directory in control_groups(root, process, "cpu")?.into_iter().flatten() {
+            if let Some(contexts) = granted(&directory)
+                && least.as_ref().is_none_or(|least| contexts < least.contexts)
+            {
+                least = Some(Self { contexts, group: directory });
             }
         }
         least
     }
-}
-
-/// The path of a process's group in a hierarchy that may hold quotas.
-fn group_path<'a>(groups: &'a str, kind: &str, options: &str) -> Option<&'a str> {
-    let lines = groups.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        Some((fields.next()?, fields.next()?, fields.next()?))
-    });
-    let has_cpu = |list: &str| list.split(',').any(|name| name == "cpu");
-    match kind {
-        "cgroup2" => {
-            lines.into_iter().find(|(number, names, _)| *number == "0" && names.is_empty())
-        }
-        "cgroup" if has_cpu(options) => lines.into_iter().find(|(_, names, _)| has_cpu(names)),
-        _ => None,
-    }
-    .map(|(_, _, path)| path)
 }
 
 /// What one group grants: `cpu.max` of version 2, `cpu.cfs_quota_us` and `cpu.cfs_period_us` of

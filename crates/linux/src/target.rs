@@ -1,7 +1,7 @@
 //! The program under test: launched or attached to. How its threads are pinned and released.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{Guardian, GuardianEntry, release_inherited};
+use crate::guardian::{Guardian, GuardianEntry, is_of_kernel, of_heir};
 use crate::launch::{Launch, LaunchedProgram};
 use crate::process;
 use crate::process_lock::ProcessLock;
@@ -48,14 +48,42 @@ pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     usual.cloned().unwrap_or_default()
 }
 
+/// A thread that was pinned.
+#[derive(Debug)]
+struct PinnedThread {
+    /// What it gets back, as the guardian knows it.
+    own: CpuSet,
+    /// The pin that it has; `None` if it was given back what it had.
+    pin: Option<CpuSet>,
+    /// The pin before that, until a look finds no thread that may have inherited it.
+    earlier: Option<CpuSet>,
+    /// The online CPUs that it may use after pinwise set them.
+    left: CpuSet,
+}
+
+/// A thread that has lost its pin, or what it was given back, and not by pinwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedThread {
+    /// The thread.
+    pub id: ThreadId,
+    /// The CPUs that it has now, those that are offline included.
+    pub now: CpuSet,
+}
+
 /// The program under test. To drop it restores its affinities, and ends it if pinwise launched it.
 #[derive(Debug)]
 pub struct Target {
     name: String,
     roster: Roster,
     running: Option<LaunchedProgram>,
-    /// The original mask of every thread that was pinned, as the guardian knows it.
-    pinned: HashMap<ThreadId, CpuSet>,
+    /// Every thread that was pinned.
+    pinned: HashMap<ThreadId, PinnedThread>,
+    /// The threads that existed before the first pin, and later ones with one CPU of their own.
+    existing: Vec<ThreadId>,
+    /// The pins that the guardian knows, with what the thread had before. Also of ended threads.
+    given: HashMap<(ThreadId, CpuSet), CpuSet>,
+    /// Threads that another has moved, until they are asked for.
+    moved: Vec<MovedThread>,
     /// The processes the guardian knows.
     guarded: HashSet<(Pid, StartTime)>,
     /// The program that each process ran when it was steady.
@@ -121,6 +149,9 @@ impl Target {
             roster,
             running,
             pinned: HashMap::new(),
+            existing: Vec::new(),
+            given: HashMap::new(),
+            moved: Vec::new(),
             guarded: HashSet::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
@@ -254,17 +285,53 @@ impl Target {
         self.release(changes)
     }
 
-    fn release(&self, changes: Changes) -> Result<Changes, TargetError> {
+    fn release(&mut self, changes: Changes) -> Result<Changes, TargetError> {
         // Before the first pin there is none to inherit.
         if self.guarded.is_empty() {
             return Ok(changes);
         }
-        for id in &changes.new {
-            if let Some(member) = self.roster.member(id.pid) {
-                ignore_gone(release_inherited(id.tid, &member.mask))?;
+        let mut confined = Vec::new();
+        for &id in &changes.new {
+            match self.release_heir(id) {
+                // What it has now is its own. Later it would look like an heir of a later pin.
+                Ok(own) if own.len() == 1 => confined.push(id),
+                Ok(_) | Err(AffinityError::Gone(_)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
+        if let Some(guardian) = &mut self.guardian
+            && !confined.is_empty()
+        {
+            guardian.enter(&[GuardianEntry::Existing { threads: confined.clone() }])?;
+            self.existing.extend(confined);
+        }
+        if changes.new.is_empty() {
+            self.pinned.values_mut().for_each(|thread| thread.earlier = None);
+        }
         Ok(changes)
+    }
+
+    /// Gives a new thread what its creator had, if it inherited a pin. Returns what it has then.
+    fn release_heir(&self, id: ThreadId) -> Result<CpuSet, AffinityError> {
+        let now = affinity::own(id.tid)?;
+        let in_force = |thread: &PinnedThread| {
+            [&thread.pin, &thread.earlier].into_iter().flatten().any(|pin| *pin == now)
+        };
+        // Its creation may have taken longer than a pin was in force, or its creator has ended.
+        let any = !self.pinned.values().any(in_force);
+        let pinned = self.pinned.iter().filter(|(_, thread)| in_force(thread));
+        let pinned = pinned.map(|(id, thread)| (id.pid, &thread.own));
+        let given = self.given.iter().filter(|((_, pin), _)| any && *pin == now);
+        let pinned = pinned.chain(given.map(|((id, _), own)| (id.pid, own)));
+        let others = self.existing.iter().filter(|other| {
+            let given_back = |thread: &PinnedThread| thread.pin.is_none();
+            self.pinned.get(other).is_none_or(given_back)
+        });
+        let others = others.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?)));
+        match of_heir(id.pid, &now, pinned, others) {
+            Some(own) => affinity::set(id.tid, &own).map(|()| own),
+            None => Ok(now),
+        }
     }
 
     /// Pins each thread to its CPUs, in the order given. Returns the threads that have ended.
@@ -276,19 +343,28 @@ impl Target {
                 continue;
             }
             match affinity::own(id.tid) {
-                Ok(mask) => {
+                Ok(own) => {
                     if self.guarded.is_empty() {
-                        let threads = process::family_threads(&self.pids());
+                        self.existing = process::family_threads(&self.pids());
+                        let threads = self.existing.clone();
                         entries.push(GuardianEntry::Existing { threads });
                     }
                     let member = self.roster.member(id.pid);
                     entries.extend(member.and_then(|member| introduce(&mut self.guarded, member)));
-                    entries.push(GuardianEntry::Thread { id, mask: mask.clone() });
-                    self.pinned.insert(id, mask);
+                    entries.push(GuardianEntry::Thread { id, mask: own.clone() });
+                    let left = affinity::get(id.tid).unwrap_or_default();
+                    let (pin, earlier) = (None, None);
+                    self.pinned.insert(id, PinnedThread { own, pin, earlier, left });
                 }
                 Err(AffinityError::Gone(_)) => gone.push(id),
                 Err(error) => return Err(error.into()),
             }
+        }
+        entries.extend(self.look_at_pins());
+        let pins = wanted.iter().map(|&(id, cpus)| (id, cpus.clone())).collect();
+        let pins = self.not_given(pins);
+        if !pins.is_empty() {
+            entries.push(GuardianEntry::Pinned { pins });
         }
         // Also without entries: a guardian that was killed is replaced before anything is
         // pinned.
@@ -297,7 +373,12 @@ impl Target {
         }
         for &(id, cpus) in wanted {
             match affinity::set(id.tid, cpus) {
-                Ok(()) => {}
+                Ok(()) => {
+                    if let Some(thread) = self.pinned.get_mut(&id) {
+                        thread.earlier = thread.pin.replace(cpus.clone());
+                        thread.left = cpus.clone();
+                    }
+                }
                 Err(AffinityError::Gone(_)) => gone.push(id),
                 Err(error) => return Err(error.into()),
             }
@@ -305,17 +386,80 @@ impl Target {
         Ok(gone)
     }
 
+    /// The pins of these that the guardian does not know yet.
+    fn not_given(&mut self, mut pins: Vec<(ThreadId, CpuSet)>) -> Vec<(ThreadId, CpuSet)> {
+        pins.retain(|pin| {
+            let own = self.pinned.get(&pin.0).map(|thread| thread.own.clone());
+            own.is_some_and(|own| self.given.insert(pin.clone(), own).is_none())
+        });
+        pins
+    }
+
     /// Gives every thread its original mask. A thread that is refused does not keep the others from
     /// theirs.
-    pub fn unpin(&self) -> Result<(), TargetError> {
-        let mut threads: Vec<(ThreadId, &CpuSet)> =
-            self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
-        threads.sort_by_key(|(id, _)| (id.start, id.tid));
+    pub fn unpin(&mut self) -> Result<(), TargetError> {
+        self.note_moved()?;
         let mut done = Ok(());
-        for (id, mask) in threads {
-            done = done.and(ignore_gone(affinity::set(id.tid, mask)));
+        let mut less = Vec::new();
+        for (&id, thread) in &mut self.pinned {
+            let set = affinity::set(id.tid, &thread.own);
+            if set.is_ok() {
+                thread.earlier = thread.pin.take();
+                thread.left = affinity::get(id.tid).unwrap_or_default();
+                // Linux before 6.2 leaves out CPUs that are offline. They may come back.
+                let now = (thread.left != thread.own).then(|| affinity::own(id.tid));
+                less.extend(
+                    now.and_then(Result::ok).filter(|now| *now != thread.own).map(|now| (id, now)),
+                );
+            }
+            done = done.and(ignore_gone(set));
+        }
+        let less = self.not_given(less);
+        if let Some(guardian) = &mut self.guardian
+            && !less.is_empty()
+        {
+            guardian.enter(&[GuardianEntry::Pinned { pins: less }])?;
         }
         Ok(done?)
+    }
+
+    /// The threads that another has moved since the last call. What another gave a thread is what
+    /// it gets back.
+    pub fn moved(&mut self) -> Result<Vec<MovedThread>, TargetError> {
+        self.note_moved()?;
+        Ok(std::mem::take(&mut self.moved))
+    }
+
+    fn note_moved(&mut self) -> Result<(), TargetError> {
+        let entries = self.look_at_pins();
+        match &mut self.guardian {
+            Some(guardian) if !entries.is_empty() => Ok(guardian.enter(&entries)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks whether each thread has what pinwise gave it. Returns what the guardian must know.
+    fn look_at_pins(&mut self) -> Vec<GuardianEntry> {
+        let mut entries = Vec::new();
+        for (&id, thread) in &mut self.pinned {
+            if affinity::get(id.tid).is_ok_and(|now| now == thread.left) {
+                continue;
+            }
+            let Ok(now) = affinity::own(id.tid) else { continue };
+            let expected = thread.pin.as_ref().unwrap_or(&thread.own);
+            // CPUs may have gone or come back.
+            thread.left = affinity::get(id.tid).unwrap_or_default();
+            if now == *expected {
+                continue;
+            }
+            if now != thread.own && !is_of_kernel(id.pid, &now, &thread.own) {
+                thread.own = now.clone();
+                entries.push(GuardianEntry::Thread { id, mask: now.clone() });
+            }
+            thread.earlier = thread.pin.take();
+            self.moved.push(MovedThread { id, now });
+        }
+        entries
     }
 
     /// Forgets threads that have ended.
@@ -341,6 +485,8 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
+        // If that fails, a thread gets back what it had at first.
+        let _ = self.note_moved();
         // Restores, and ends a program that we launched.
         drop(self.guardian.take());
         if let Some(mut running) = self.running.take() {

@@ -9,16 +9,17 @@
 //!
 //! The affinity that a thread has is not always its own. After the first plan, a worker created
 //! again has the pin of its creator when the next plan finds it. Therefore an affinity counts as
-//! inherited if it is one CPU and the pin of a thread noted before. That thread must be in the same
-//! process or an ancestor. The affinity of the process is then noted instead. The first note of a
-//! process names all its threads. These have inherited nothing, so what they have is theirs.
+//! inherited if it is the pin of a thread noted before. What such threads had before is then noted
+//! instead, by the rule for heirs of the module `guardian::touched`. The first note of a process
+//! names all its threads. These have inherited nothing, so what they have is theirs.
 //!
-//! *Limit.* A thread may inherit a pin and not be noted. It is recognised only if the pin was to
-//! one CPU.
+//! The notes also name the pins. A thread that has other CPUs by now was moved since, by its
+//! program or its owner. It keeps these.
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{
-    GuardianEntry, boot_folder, boot_path, own_folder, private_folder, release_heirs,
+    GuardianEntry, TouchedThreads, boot_folder, boot_path, own_folder, private_folder,
+    release_heirs,
 };
 use crate::process;
 use crate::roster::Member;
@@ -36,15 +37,17 @@ pub struct UndoNotes {
     pub(crate) folder: PathBuf,
 }
 
-/// A thread that got its affinity back, or was refused.
+/// A thread that got its affinity back, kept another one, or was refused.
 #[derive(Debug)]
 pub struct Released {
     /// Its name as the kernel has it.
     pub comm: String,
     /// The thread.
     pub tid: Tid,
-    /// The CPUs on which it may run again.
+    /// The CPUs on which it may run now.
     pub cpus: CpuSet,
+    /// Another has moved it since, so it was left alone.
+    pub moved: bool,
     /// Why it may not.
     pub result: Result<(), AffinityError>,
 }
@@ -60,6 +63,8 @@ pub struct NotedThread {
     pub before: CpuSet,
     /// The CPUs on which it may run now.
     pub now: CpuSet,
+    /// Another has moved it since, so it would be left alone.
+    pub moved: bool,
 }
 
 impl UndoNotes {
@@ -101,10 +106,15 @@ impl UndoNotes {
         }
         let mut moves = Vec::new();
         for pid in family(pid)? {
-            for entry in notes.entries(pid) {
-                let GuardianEntry::Thread { id, mask: before } = entry else { continue };
-                if let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid)) {
-                    moves.push(NotedThread { comm: stat.comm, tid: id.tid, before, now });
+            let entries = notes.entries(pid);
+            let touched = TouchedThreads::in_entries(&entries);
+            for entry in &entries {
+                let GuardianEntry::Thread { id, mask } = entry else { continue };
+                if id.alive()
+                    && let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid))
+                {
+                    let (before, moved) = (mask.clone(), !touched.is_ours(*id));
+                    moves.push(NotedThread { comm: stat.comm, tid: id.tid, before, now, moved });
                 }
             }
         }
@@ -123,8 +133,13 @@ impl UndoNotes {
     }
 
     /// Notes threads of one process with their affinities, or those they had before they inherited
-    /// a pin. The notes are on disk when this returns.
-    pub(crate) fn note(&self, process: &Member, threads: &[(ThreadId, CpuSet)]) -> io::Result<()> {
+    /// a pin, and the pins that threads will get. The notes are on disk when this returns.
+    pub(crate) fn note(
+        &self,
+        process: &Member,
+        threads: &[(ThreadId, CpuSet)],
+        pins: &[(ThreadId, CpuSet)],
+    ) -> io::Result<()> {
         let path = self.path(process.pid);
         let pinned_before = self.nearest_entries(process.pid);
         let mut entries = Vec::new();
@@ -154,6 +169,9 @@ impl UndoNotes {
             mask: without_pin(*id, mask, &pinned_before),
         };
         entries.extend(threads.iter().map(thread));
+        if !pins.is_empty() {
+            entries.push(GuardianEntry::Pinned { pins: pins.to_vec() });
+        }
         // At once, on a new line: a line that a kill cut short spoils no other.
         let mut text = String::new();
         for entry in entries {
@@ -182,10 +200,12 @@ impl UndoNotes {
         for pid in family(pid)? {
             let entries = self.entries(pid);
             let mut refused = false;
+            let touched = TouchedThreads::in_entries(&entries);
             for entry in &entries {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
-                let Ok(stat) = Stat::read(id.pid, id.tid) else { continue };
-                let result = affinity::set(id.tid, mask);
+                let (true, Ok(stat)) = (id.alive(), Stat::read(id.pid, id.tid)) else { continue };
+                let moved = !touched.is_ours(*id);
+                let result = if moved { Ok(()) } else { affinity::set(id.tid, mask) };
                 if matches!(result, Err(AffinityError::Gone(_))) {
                     continue;
                 }
@@ -195,6 +215,7 @@ impl UndoNotes {
                     tid: id.tid,
                     // Not those that are offline.
                     cpus: affinity::get(id.tid).unwrap_or_else(|_| mask.clone()),
+                    moved,
                     result,
                 });
             }
@@ -211,8 +232,8 @@ impl UndoNotes {
         self.folder.join(pid.to_string())
     }
 
-    /// The notes of a process and its threads that still live, one for each thread. Notes of an
-    /// earlier process do not count.
+    /// The notes of a process and its threads, one for each thread. Threads that have ended may
+    /// have left heirs. Notes of an earlier process do not count.
     fn entries(&self, pid: Pid) -> Vec<GuardianEntry> {
         let text = fs::read_to_string(self.path(pid)).unwrap_or_default();
         let mut entries: Vec<GuardianEntry> =
@@ -228,7 +249,7 @@ impl UndoNotes {
         }
         let mut noted = HashSet::new();
         entries.retain(|entry| match entry {
-            GuardianEntry::Thread { id, .. } => id.alive() && noted.insert(*id),
+            GuardianEntry::Thread { id, .. } => noted.insert(*id),
             _ => true,
         });
         entries
@@ -250,26 +271,20 @@ fn family(pid: Pid) -> io::Result<impl Iterator<Item = Pid>> {
     Ok(std::iter::once(pid).chain(process::descendants(&[pid], &process::all()?)))
 }
 
-/// The affinity to note for a thread. It is that of its process if the thread appeared later and
-/// `mask` is the pin of a noted thread. Otherwise it is `mask`.
+/// The affinity to note for a thread that has `mask`. If it inherited that from a noted thread, it
+/// is what that had before.
 fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
-    let existed = noted
-        .iter()
-        .any(|entry| matches!(entry, GuardianEntry::Existing { threads } if threads.contains(&id)));
-    let pin = |entry: &GuardianEntry| match entry {
-        GuardianEntry::Thread { id, mask: before } => {
-            before != mask && affinity::own(id.tid).is_ok_and(|now| now == *mask)
-        }
-        _ => false,
-    };
-    match noted.first() {
-        Some(GuardianEntry::Process { mask: process, .. })
-            if !existed && mask.len() == 1 && noted.iter().any(pin) =>
-        {
-            process.clone()
-        }
-        _ => mask.clone(),
+    let existing = noted.iter().flat_map(|entry| match entry {
+        GuardianEntry::Existing { threads } => &threads[..],
+        _ => &[],
+    });
+    let touched = TouchedThreads::in_entries(noted);
+    if touched.has(id) || existing.clone().any(|other| *other == id) {
+        return mask.clone();
     }
+    let others = existing.filter(|other| !touched.has(**other));
+    let others = others.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?)));
+    touched.of_heir(id.pid, mask, others).unwrap_or_else(|| mask.clone())
 }
 
 #[cfg(test)]
@@ -295,14 +310,14 @@ mod tests {
 
         let notes = UndoNotes::open(folder.path()).unwrap();
         assert!(notes.release(pid).unwrap().is_empty(), "nothing was noted");
-        notes.note(member, &[(id, before.clone())]).unwrap();
+        notes.note(member, &[(id, before.clone())], &[]).unwrap();
         affinity::set(id.tid, &one).unwrap();
         // A second plan finds the thread pinned.
-        UndoNotes::open(folder.path()).unwrap().note(member, &[(id, one.clone())]).unwrap();
+        UndoNotes::open(folder.path()).unwrap().note(member, &[(id, one.clone())], &[]).unwrap();
         let pinned = one;
         // A thread of the same number in another life is not meant.
         let other = ThreadId { start: StartTime(id.start.0 + 1), ..id };
-        notes.note(member, &[(other, CpuSet::new())]).unwrap();
+        notes.note(member, &[(other, CpuSet::new())], &[]).unwrap();
 
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!([notes.folder.as_path(), &notes.path(pid)].map(mode), [0o700, 0o600]);
@@ -348,7 +363,7 @@ mod tests {
         let ((parent, shell), (born, cat)) = (threads[0], threads[1]);
         let before = affinity::get(shell.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
-        notes.note(parent, &[(shell, before.clone())]).unwrap();
+        notes.note(parent, &[(shell, before.clone())], &[]).unwrap();
         // As if the child had been created afterwards, and a second plan found it.
         let noted = fs::read_to_string(notes.path(parent.pid)).unwrap();
         let without = |line: &&str| !line.contains("Existing");
@@ -356,7 +371,7 @@ mod tests {
         fs::write(notes.path(parent.pid), noted.join("\n")).unwrap();
         affinity::set(shell.tid, &one).unwrap();
         affinity::set(cat.tid, &one).unwrap();
-        notes.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)]).unwrap();
+        notes.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)], &[]).unwrap();
         let released = notes.release(parent.pid).unwrap();
         assert_eq!(released.len(), 2);
         assert_eq!(affinity::get(shell.tid).unwrap(), before);
@@ -374,15 +389,17 @@ mod tests {
         let before = affinity::get(shell.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
         affinity::set(cat.tid, &one).unwrap();
-        notes.note(parent, &[(shell, before.clone())]).unwrap();
+        notes.note(parent, &[(shell, before.clone())], &[]).unwrap();
         affinity::set(shell.tid, &one).unwrap();
         assert_eq!(notes.release(parent.pid).unwrap().len(), 1);
         assert_eq!(affinity::get(shell.tid).unwrap(), before);
         assert_eq!(affinity::get(cat.tid).unwrap(), one);
         // Also if a later plan names it while the first one's pins are up.
-        notes.note(parent, &[(shell, before.clone())]).unwrap();
+        notes.note(parent, &[(shell, before.clone())], &[]).unwrap();
         affinity::set(shell.tid, &one).unwrap();
-        notes.note(&Member { mask: one.clone(), ..child.clone() }, &[(cat, one.clone())]).unwrap();
+        notes
+            .note(&Member { mask: one.clone(), ..child.clone() }, &[(cat, one.clone())], &[])
+            .unwrap();
         assert_eq!(notes.release(parent.pid).unwrap().len(), 2);
         assert_eq!(affinity::get(cat.tid).unwrap(), one);
     }
@@ -396,9 +413,49 @@ mod tests {
         let (member, id) = roster.threads().next().unwrap();
         let one: CpuSet = affinity::get(id.tid).unwrap().first().into_iter().collect();
         affinity::set(id.tid, &one).unwrap();
-        notes.note(member, &[(id, one.clone())]).unwrap();
-        notes.note(member, &[(id, one.clone())]).unwrap();
+        notes.note(member, &[(id, one.clone())], &[]).unwrap();
+        notes.note(member, &[(id, one.clone())], &[]).unwrap();
         assert_eq!(notes.release(member.pid).unwrap()[0].cpus, one);
+    }
+
+    /// Its creator has ended since, as a worker that is started anew.
+    #[test]
+    fn an_heir_of_a_thread_that_ended_is_released() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        let (_child, roster) = shell_with_child();
+        let threads: Vec<(&Member, ThreadId)> = roster.threads().collect();
+        let ((parent, shell), (_, cat)) = (threads[0], threads[1]);
+        let before = affinity::get(shell.tid).unwrap();
+        let pin: CpuSet = before.first().into_iter().collect();
+        let ended = ThreadId { tid: Tid(i32::MAX), ..shell };
+        notes.note(parent, &[(ended, before.clone())], &[(ended, pin.clone())]).unwrap();
+        // As if the child had been created afterwards.
+        let noted = fs::read_to_string(notes.path(parent.pid)).unwrap();
+        let noted: Vec<&str> = noted.lines().filter(|line| !line.contains("Existing")).collect();
+        fs::write(notes.path(parent.pid), noted.join("\n")).unwrap();
+        affinity::set(cat.tid, &pin).unwrap();
+        assert!(notes.release(parent.pid).unwrap().is_empty(), "the noted thread has ended");
+        assert_eq!(affinity::get(cat.tid).unwrap(), before);
+    }
+
+    #[test]
+    fn a_thread_that_was_moved_after_the_plan_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
+        let (member, id) = roster.threads().next().unwrap();
+        let all = affinity::get(id.tid).unwrap();
+        let mut cpus = all.iter().map(|cpu| -> CpuSet { [cpu].into_iter().collect() });
+        let (Some(pin), Some(moved)) = (cpus.next(), cpus.next()) else { return };
+        notes.note(member, &[(id, all.clone())], &[(id, pin)]).unwrap();
+        affinity::set(id.tid, &moved).unwrap();
+        assert!(UndoNotes::preview(folder.path(), member.pid).unwrap()[0].moved);
+        let released = notes.release(member.pid).unwrap();
+        assert!(released[0].moved && released[0].result.is_ok());
+        assert_eq!((&released[0].cpus, affinity::get(id.tid).unwrap()), (&moved, moved.clone()));
+        assert!(notes.release(member.pid).unwrap().is_empty(), "that was the end of it");
     }
 
     #[test]
@@ -408,7 +465,7 @@ mod tests {
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
         let (member, id) = roster.threads().next().unwrap();
-        notes.note(member, &[]).unwrap();
+        notes.note(member, &[], &[]).unwrap();
         let path = notes.path(member.pid);
         OpenOptions::new()
             .append(true)
@@ -416,7 +473,7 @@ mod tests {
             .unwrap()
             .write_all(b"\n{\"Thread\":{\"id\"")
             .unwrap();
-        notes.note(member, &[(id, affinity::get(id.tid).unwrap())]).unwrap();
+        notes.note(member, &[(id, affinity::get(id.tid).unwrap())], &[]).unwrap();
         assert_eq!(notes.release(member.pid).unwrap().len(), 1);
     }
 

@@ -20,7 +20,9 @@ pub use memory::{MemoryPolicy, MemoryUse, NodePages};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
-pub use note::{LeftAlone, ProgramNote, optional_value_or_text, value_or_text, values_or_text};
+pub use note::{
+    LeftAlone, Pinner, ProgramNote, optional_value_or_text, value_or_text, values_or_text,
+};
 pub use probe::{
     JUMP, Measure, Probe, Probed, Progress, SchedulingProfile, jumped, starved, usual,
 };

@@ -95,10 +95,19 @@ impl Detail {
 pub enum Retry {
     /// The same setting may work the next time.
     Same,
+    /// The same setting may work once what is missing is back. The next try waits for it.
+    Later,
     /// Other settings may work; this one will not.
     Other,
     /// Nothing will work any more; the campaign can be resumed once the cause is gone.
     Never,
+}
+
+impl Retry {
+    /// Whether the same setting is worth another try.
+    pub fn is_same(self) -> bool {
+        matches!(self, Self::Same | Self::Later)
+    }
 }
 
 /// Why there is no measurement. One line: what failed, on what, why, what to do.

@@ -4,6 +4,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Why a thread is not placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,6 +27,33 @@ impl LeftAlone {
     pub const HARDLY_RUNS: f64 = 0.01;
 }
 
+/// What probably changed the affinity of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Pinner {
+    /// A program that runs and is known to set affinities.
+    Program {
+        /// Its name.
+        name: String,
+        /// The number of its process.
+        pid: i32,
+    },
+    /// Whoever changed the cpuset: systemd, a container manager.
+    Cpuset,
+    /// Nothing else is known.
+    Unknown,
+}
+
+impl fmt::Display for Pinner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { name, pid } => write!(f, "{name} (process {pid})"),
+            Self::Cpuset => f.write_str("a change of its cpuset"),
+            Self::Unknown => f.write_str("the program or another user"),
+        }
+    }
+}
+
 /// Something to know about a program or its measurements that no performance shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -44,6 +72,25 @@ pub enum ProgramNote {
     ThreadsAppeared {
         /// How many.
         threads: u64,
+    },
+    /// Something else gave placed threads other CPUs while they were measured. These windows do not
+    /// count.
+    ThreadsMoved {
+        /// How many threads.
+        threads: u64,
+        /// The first one.
+        name: String,
+        /// The CPUs that it was given.
+        cpus: String,
+        /// What probably did it.
+        by: Pinner,
+    },
+    /// CPUs of the search went away and came back. It waited for them.
+    CpusAway {
+        /// The CPUs that went away last.
+        cpus: String,
+        /// How long was waited, all times together.
+        seconds: f64,
     },
     /// In some runs a thread that has a place did not appear.
     ThreadMissing {

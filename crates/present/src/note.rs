@@ -31,6 +31,17 @@ pub fn note(note: &ProgramNote) -> String {
             "{threads} threads or child processes appeared after the thread scan, unplaced: place \
              it again now"
         ),
+        ProgramNote::ThreadsMoved { threads, name, cpus, by } => {
+            let whom = match threads {
+                1 => format!("thread {name} was"),
+                more => format!("{more} threads, such as {name}, were"),
+            };
+            format!("{whom} moved to CPU {cpus} by {by}: stop that")
+        }
+        ProgramNote::CpusAway { cpus, seconds } => format!(
+            "CPU {cpus} went away and came back: the search waited {} for it",
+            time(*seconds)
+        ),
         ProgramNote::ThreadMissing { runs, of } => {
             format!(
                 "its threads vary: in {runs} of {of} runs a placed thread did not appear; use \

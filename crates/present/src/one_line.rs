@@ -9,7 +9,7 @@ use crate::{
 use pinwise_characterization::{ExcerptReason, Warning};
 use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
-use pinwise_measure::{LeftAlone, MemoryPolicy, ProgramNote, Unit};
+use pinwise_measure::{LeftAlone, MemoryPolicy, Pinner, ProgramNote, Unit};
 use pinwise_placement::{
     BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote, PlanNote,
     Unmeasured,
@@ -68,6 +68,9 @@ fn program_notes() -> Vec<ProgramNote> {
         ThreadsReplaced { times: 12 }
         ThreadsAppeared { threads: 1 }
         ThreadsAppeared { threads: 12 }
+        ThreadsMoved { threads: 1, name: text(), cpus: "0-7".into(), by: Pinner::Unknown }
+        ThreadsMoved { threads: 3, name: "w#2".into(), cpus: "0-7".into(), by: Pinner::Cpuset }
+        CpusAway { cpus: text(), seconds: 1.5 }
         ThreadMissing { runs: 12, of: 30 }
         ThreadUnknown { runs: 12, of: 30 }
         NotSteady { n: 24 }
@@ -406,6 +409,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         ProgramNote::Busy { .. }
         | ProgramNote::ThreadsReplaced { .. }
         | ProgramNote::ThreadsAppeared { .. }
+        | ProgramNote::ThreadsMoved { .. }
         | ProgramNote::ThreadMissing { .. }
         | ProgramNote::ThreadUnknown { .. }
         | ProgramNote::NotSteady { .. }
@@ -428,7 +432,8 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
             LeftAlone::Unknown | LeftAlone::Confined => true,
             LeftAlone::HardlyRuns | LeftAlone::NotIncluded | LeftAlone::Excluded => false,
         },
-        ProgramNote::MetricRead { .. }
+        ProgramNote::CpusAway { .. }
+        | ProgramNote::MetricRead { .. }
         | ProgramNote::LinesAdded { .. }
         | ProgramNote::MetricRare { .. }
         | ProgramNote::MetricRenewed { .. }

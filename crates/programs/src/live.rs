@@ -19,9 +19,10 @@ mod slot;
 pub use floor_detail::{FloorDetail, UnpinnedWindow};
 
 use memory::Memory;
+use pins::PinHistory;
 use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{
-    RealtimeClass, Target, TargetError, affinity, common_contexts, pause, process,
+    RealtimeClass, Target, TargetError, affinity, common_contexts, cpuset_of, pause, process,
     thread::{Pid, ThreadId},
     thread_filter::{self, ThreadFilter},
     thread_scan::{ScannedThread, averaged, same_crew},
@@ -54,6 +55,8 @@ pub struct LiveOptions {
     pub scan: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
+    /// When to give up waiting for CPUs that went away, at the latest.
+    pub until: Option<Instant>,
     /// Notes on the meter. [`LiveTestbed::notes`] begins with them.
     pub notes: Vec<ProgramNote>,
 }
@@ -72,6 +75,7 @@ impl Default for LiveOptions {
             memory: MemoryPolicy::default(),
             scan: Duration::from_millis(300),
             patience: Duration::from_secs(30),
+            until: None,
             notes: Vec::new(),
         }
     }
@@ -102,6 +106,9 @@ pub struct LiveTestbed {
     late: Vec<ThreadId>,
     late_seen: usize,
     respawned: usize,
+    pin_history: PinHistory,
+    /// The cpuset of its first process at the beginning.
+    cpuset: CpuSet,
     /// Mean performance of the unpinned windows and their number.
     baseline: Option<(f64, f64)>,
     /// When the measurement in hand began.
@@ -170,6 +177,7 @@ impl LiveTestbed {
         if placed.is_empty() {
             return Err(options.filter.none_left(target.name().to_owned(), &running));
         }
+        let cpuset = target.pids().first().map(|&pid| cpuset_of(pid)).unwrap_or_default();
         let slots = placed
             .iter()
             .map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) })
@@ -194,6 +202,8 @@ impl LiveTestbed {
             late: Vec::new(),
             late_seen: 0,
             respawned: 0,
+            pin_history: PinHistory::default(),
+            cpuset,
             baseline: None,
             begin: Instant::now(),
             unpinned: Vec::new(),
@@ -214,13 +224,13 @@ impl LiveTestbed {
         meter.chain(left_alone).chain(self.not_punctual.clone()).collect()
     }
 
-    /// Threads that came and went.
+    /// What became of threads and of their pins.
     fn changed(&self) -> impl Iterator<Item = ProgramNote> {
         let replaced = (self.respawned > 0)
             .then_some(ProgramNote::ThreadsReplaced { times: self.respawned as u64 });
         let appeared = (self.late_seen > 0)
             .then_some(ProgramNote::ThreadsAppeared { threads: self.late_seen as u64 });
-        replaced.into_iter().chain(appeared)
+        replaced.into_iter().chain(appeared).chain(self.pin_history.notes())
     }
 
     /// Whether the number turned out to be a total, though its name suggests a value. Then all
@@ -357,6 +367,7 @@ impl LiveTestbed {
             let first = self.measure_setting(&Setting::Unpinned, Effort { windows })?;
             self.keep_unpinned(first.performance, windows);
         }
+        self.await_contexts()?;
         let _punctual = match RealtimeClass::raise() {
             Ok(raised) => Some(raised),
             Err(error) => {
@@ -394,9 +405,7 @@ impl LiveTestbed {
                 format!("thread {name} ended while it was measured"),
             ));
         }
-        if let Setting::Pinned(assignment) = setting {
-            self.check_pins(assignment)?;
-        }
+        self.check_pins(setting)?;
         if *setting == Setting::Unpinned {
             self.know_baseline(measured.performance, effort.windows);
         }

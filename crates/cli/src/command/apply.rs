@@ -74,6 +74,9 @@ struct ApplyJson<'a> {
     memory: Option<&'a MemoryUse>,
 }
 
+/// Why --undo leaves a thread alone.
+const MOVED: &str = "something else has moved it since the plan was applied";
+
 /// The JSON document of --undo.
 #[derive(Default, Serialize)]
 struct Undone<'a> {
@@ -81,6 +84,8 @@ struct Undone<'a> {
     released: Option<Vec<ThreadJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     would_release: Option<Vec<ThreadJson<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<Vec<ThreadJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<Vec<ThreadJson<'a>>>,
 }
@@ -168,17 +173,25 @@ impl Apply {
     fn preview_undo(&self) -> anyhow::Result<()> {
         let moves = preview_undo(self.pid, &store::undo_notes()?).map_err(plan::failed)?;
         if self.json {
-            let would_release = moves.iter().map(|NotedThread { comm, tid, before, now }| {
-                ThreadJson { now: Some(now.to_string()), ..named(comm, *tid, before, &Ok(())) }
-            });
-            let would_release = Some(would_release.collect());
-            return output::print_json(&Undone { would_release, ..Undone::default() });
+            let of = |moved: bool| {
+                let chosen = moves.iter().filter(move |thread| thread.moved == moved);
+                let json = chosen.map(|NotedThread { comm, tid, before, now, .. }| ThreadJson {
+                    now: Some(now.to_string()),
+                    ..named(comm, *tid, before, &Ok(()))
+                });
+                Some(json.collect())
+            };
+            let (would_release, left) = (of(false), of(true));
+            return output::print_json(&Undone { would_release, left, ..Undone::default() });
         }
-        moves.iter().try_for_each(|NotedThread { comm, tid, before, now }| {
+        moves.iter().try_for_each(|NotedThread { comm, tid, before, now, moved }| {
             let comm = one_line(comm);
-            output::print(&format!(
-                "{comm:<16} thread {tid} would get CPU {before} back, may run on {now} now\n"
-            ))
+            output::print(&match moved {
+                false => format!(
+                    "{comm:<16} thread {tid} would get CPU {before} back, may run on {now} now\n"
+                ),
+                true => format!("{comm:<16} thread {tid} would keep CPU {now}: {MOVED}\n"),
+            })
         })
     }
 
@@ -186,19 +199,26 @@ impl Apply {
         let released = program.undo(&store::undo_notes()?).map_err(plan::failed)?;
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();
         if self.json {
-            let of = |refused: bool| {
-                let chosen =
-                    released.iter().filter(move |thread| thread.result.is_err() == refused);
-                chosen
-                    .map(|Released { comm, tid, cpus, result }| named(comm, *tid, cpus, result))
-                    .collect()
+            let of = |moved: bool, refused: bool| {
+                let is_chosen = move |thread: &&Released| {
+                    thread.moved == moved && thread.result.is_err() == refused
+                };
+                let chosen = released.iter().filter(is_chosen);
+                let json = chosen.map(|Released { comm, tid, cpus, result, .. }| {
+                    named(comm, *tid, cpus, result)
+                });
+                Some(json.collect())
             };
-            let (released, refused) = (Some(of(false)), Some(of(true)));
-            output::print_json(&Undone { released, would_release: None, refused })?;
+            let (left, refused) = (of(true, false), of(false, true));
+            let released = of(false, false);
+            output::print_json(&Undone { released, would_release: None, left, refused })?;
         } else {
-            released.iter().try_for_each(|Released { comm, tid, cpus, result }| {
+            released.iter().try_for_each(|Released { comm, tid, cpus, moved, result }| {
                 let comm = one_line(comm);
                 output::print(&match result {
+                    Ok(()) if *moved => {
+                        format!("{comm:<16} thread {tid} keeps CPU {cpus}: {MOVED}\n")
+                    }
                     Ok(()) => format!("{comm:<16} thread {tid} may run on CPU {cpus} again\n"),
                     Err(error) => format!("{comm:<16} refused: {error}\n"),
                 })

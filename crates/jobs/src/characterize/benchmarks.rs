@@ -79,7 +79,7 @@ impl<'a> Benchmarks<'a> {
         let mut tries = 1;
         let paces = loop {
             match self.bench.run(seats, &self.fame, *seed) {
-                Err(error) if error.retry == Retry::Same && tries < TRIES && !error.interrupted => {
+                Err(error) if error.retry.is_same() && tries < TRIES && !error.interrupted => {
                     tries += 1;
                 }
                 // A run that is missing ends all of them: a resumed campaign begins with it.

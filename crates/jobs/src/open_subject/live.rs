@@ -129,6 +129,7 @@ pub(super) fn open(
         floor: request.floor,
         memory: request.memory,
         notes,
+        until: opening.until,
         patience: within_budget(LiveOptions::default().patience, opening.until),
         ..LiveOptions::default()
     };

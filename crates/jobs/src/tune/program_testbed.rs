@@ -358,7 +358,7 @@ impl Testbed for TunedProgram<'_> {
         let (measuring, others) = (began.elapsed(), watched.disturbances().others);
         // Another try is another run, so the caller decides.
         let mut measurement = measured.map_err(|error| match error.retry {
-            Retry::Same => MeasureError { retry: Retry::Other, ..error },
+            retry if retry.is_same() => MeasureError { retry: Retry::Other, ..error },
             _ => error,
         })?;
         if measurement.performance <= 0.0 {

@@ -42,6 +42,7 @@ impl Launched {
                 GuardianEntry::Existing { .. }
                 | GuardianEntry::Process { .. }
                 | GuardianEntry::Thread { .. }
+                | GuardianEntry::Pinned { .. }
                 | GuardianEntry::Confined { .. }
                 | GuardianEntry::File { .. }
                 | GuardianEntry::Command { .. } => {}

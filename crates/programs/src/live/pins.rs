@@ -1,13 +1,104 @@
 //! Pins the threads of the workload, and sees whether the pins hold.
 //!
 //! Others may change affinities too: an administrator, the program, the kernel when a CPU goes
-//! offline or a cpuset shrinks. A window in which a pin was lost does not count. If contexts of the
-//! search are gone, the search cannot go on.
+//! offline or a cpuset shrinks. A window in which a pin was lost does not count.
+//!
+//! *Another moved a thread.* That may pass, so the setting is measured once more. If it happens to
+//! the same thread again, the search ends. To go on would be a fight. At the end the thread has
+//! what the other gave it.
+//!
+//! *Contexts of the search are gone.* All threads are released, and the next measurement waits for
+//! the contexts. If they do not come back, the search ends. It cannot go on with the others: the
+//! bound and the verdict are about all assignments to all contexts.
 
 use super::LiveTestbed;
-use pinwise_linux::{AffinityError, TargetError, affinity, thread::ThreadId};
-use pinwise_measure::{MeasureError, Retry};
+use pinwise_figures as figures;
+use pinwise_linux::{
+    AffinityError, MovedThread, TargetError, ThreadId, affinity, cpuset_of, likely_pinner, pause,
+};
+use pinwise_measure::{MeasureError, Pinner, ProgramNote, Retry, Setting};
 use pinwise_topology::{Assignment, CpuSet};
+use std::time::{Duration, Instant};
+
+/// How long a search waits for CPUs that went away. That is enough to switch SMT off and on, or to
+/// move a cpuset and back.
+const AWAY: Duration = Duration::from_secs(30);
+/// From one look for them to the next.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why the pins of a measurement did not hold.
+#[derive(Debug, thiserror::Error)]
+enum PinsLost {
+    /// Another moved a thread.
+    #[error("{by} moved thread {name} to CPU {now} while it was measured{}", next(*again))]
+    Moved { name: String, now: CpuSet, by: Pinner, again: bool },
+    /// Contexts of the search are gone.
+    #[error(
+        "CPU {cpus} went away while {program} was measured (offline, or no longer in its cpuset): \
+         waiting for it, at most {}",
+        figures::duration(AWAY)
+    )]
+    Gone { program: String, cpus: CpuSet },
+    /// They did not come back.
+    #[error(
+        "CPU {cpus} went away while {program} was measured and did not come back within {}: it is \
+         offline, or no longer in its cpuset; restore it and resume, or start a new search, which \
+         takes the others{}",
+        figures::duration(*waited),
+        if others.is_empty() { String::new() } else { format!(" (CPU {others})") }
+    )]
+    StillGone { program: String, cpus: CpuSet, others: CpuSet, waited: Duration },
+}
+
+/// What follows when a thread was moved.
+fn next(again: bool) -> &'static str {
+    match again {
+        false => "",
+        true => ", for the second time: stop that, or leave the pinning to it; then resume",
+    }
+}
+
+impl From<PinsLost> for MeasureError {
+    fn from(error: PinsLost) -> Self {
+        let retry = match &error {
+            PinsLost::Moved { again: false, .. } => Retry::Same,
+            PinsLost::Gone { .. } => Retry::Later,
+            PinsLost::Moved { again: true, .. } | PinsLost::StillGone { .. } => Retry::Never,
+        };
+        Self::new(retry, error.to_string())
+    }
+}
+
+/// What the pins of a search have met so far.
+#[derive(Debug, Default)]
+pub(super) struct PinHistory {
+    /// The places of threads that another has moved.
+    moved: Vec<usize>,
+    /// The first of them.
+    first_moved: Option<(String, CpuSet, Pinner)>,
+    /// CPUs that went away and are not back.
+    away: bool,
+    /// The CPUs that went away last, and how long was waited in all.
+    waited: Option<(CpuSet, Duration)>,
+}
+
+impl PinHistory {
+    /// Notes on it.
+    pub(super) fn notes(&self) -> impl Iterator<Item = ProgramNote> {
+        let moved = self.first_moved.as_ref().map(|(name, cpus, by)| ProgramNote::ThreadsMoved {
+            threads: self.moved.len() as u64,
+            name: name.clone(),
+            cpus: cpus.to_string(),
+            by: by.clone(),
+        });
+        let back = self.waited.as_ref().filter(|_| !self.away);
+        let away = back.map(|(cpus, waited)| ProgramNote::CpusAway {
+            cpus: cpus.to_string(),
+            seconds: waited.as_secs_f64(),
+        });
+        moved.into_iter().chain(away)
+    }
+}
 
 impl LiveTestbed {
     /// Pins the threads. Returns those that have ended.
@@ -36,43 +127,92 @@ impl LiveTestbed {
         }
         self.target.pin(&wanted).map_err(|error| match error {
             TargetError::Affinity(AffinityError::Excluded { .. }) => {
-                self.contexts_gone().unwrap_or_else(|| error.into())
+                self.contexts_gone().map_or_else(|| error.into(), MeasureError::from)
             }
             error => error.into(),
         })
     }
 
-    /// An error if a thread is not confined to its context any more.
-    pub(super) fn check_pins(&self, assignment: &Assignment) -> Result<(), MeasureError> {
-        for (thread, slot) in self.slots.iter().enumerate() {
-            let (Some(id), Some(cpu)) = (slot.id, self.leaves.get(assignment.leaf(thread))) else {
-                continue;
-            };
-            match affinity::get(id.tid) {
-                Ok(now) if now != *cpu => {
-                    let name = &self.workload.threads[thread].name;
-                    let message = format!(
-                        "something moved thread {name} from CPU {cpu} to {now} during a \
-                         measurement: look for taskset, a cpuset, or the program itself"
-                    );
-                    let moved = || MeasureError::new(Retry::Same, message);
-                    return Err(self.contexts_gone().unwrap_or_else(moved));
-                }
-                // It has ended, which is found elsewhere.
-                _ => {}
+    /// An error if the measurement of a setting does not count, since pins did not hold.
+    pub(super) fn check_pins(&mut self, setting: &Setting) -> Result<(), MeasureError> {
+        let moved = self.target.moved()?;
+        // Released threads keep their affinities when a CPU goes offline.
+        if (!moved.is_empty() || *setting == Setting::Unpinned)
+            && let Some(gone) = self.contexts_gone()
+        {
+            return Err(gone.into());
+        }
+        // A thread that has ended is found elsewhere.
+        let slot = |one: &MovedThread| self.slots.iter().position(|slot| slot.id == Some(one.id));
+        let moved: Vec<(usize, CpuSet)> =
+            moved.iter().filter_map(|one| Some((slot(one)?, one.now.clone()))).collect();
+        let before = |(slot, _): &&(usize, CpuSet)| self.pin_history.moved.contains(slot);
+        let repeated = moved.iter().find(before);
+        let again = repeated.is_some();
+        let Some((slot, now)) = repeated.or(moved.first()).cloned() else { return Ok(()) };
+        let name = self.workload.threads[slot].name.clone();
+        let by = self.pinner();
+        let history = &mut self.pin_history;
+        history.first_moved.get_or_insert_with(|| (name.clone(), now.clone(), by.clone()));
+        history.moved.extend(moved.into_iter().map(|(slot, _)| slot));
+        history.moved.sort_unstable();
+        history.moved.dedup();
+        Err(PinsLost::Moved { name, now, by, again }.into())
+    }
+
+    /// Who probably moves its threads.
+    fn pinner(&self) -> Pinner {
+        let pid = self.target.pids().first().copied();
+        pid.map_or(Pinner::Unknown, |pid| likely_pinner(pid, &self.cpuset))
+    }
+
+    /// Waits for contexts of the search that went away.
+    pub(super) fn await_contexts(&mut self) -> Result<(), MeasureError> {
+        if !self.pin_history.away {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let earlier = self.pin_history.waited.as_ref().map_or(Duration::ZERO, |(_, time)| *time);
+        while std::mem::take(&mut self.pin_history.away) {
+            let Some(PinsLost::Gone { program, cpus }) = self.contexts_gone() else { break };
+            self.target.check()?;
+            if self.cancelled.came() {
+                return Err(MeasureError::interrupted());
+            }
+            let over = self.options.until.is_some_and(|until| Instant::now() >= until);
+            if over || begin.elapsed() >= AWAY {
+                let others = self.contexts().difference(&cpus);
+                let waited = begin.elapsed();
+                return Err(PinsLost::StillGone { program, cpus, others, waited }.into());
+            }
+            pause(LOOK, &self.cancelled);
+            if let Some((_, waited)) = &mut self.pin_history.waited {
+                *waited = earlier + begin.elapsed();
             }
         }
+        // What the kernel did meanwhile is known.
+        self.target.moved()?;
         Ok(())
     }
 
-    /// The error that contexts of the search are gone, if so. Gives all threads their affinities to
-    /// find out. The CPUs that the kernel then leaves out are gone.
-    fn contexts_gone(&self) -> Option<MeasureError> {
+    /// The contexts of the search.
+    fn contexts(&self) -> CpuSet {
+        self.machine.allowed.intersection(&together(&self.affinities))
+    }
+
+    /// Says that contexts of the search are gone, if so. Gives all threads their affinities to find
+    /// out. The CPUs that the kernel then leaves out are gone, if no cpuset has them.
+    fn contexts_gone(&mut self) -> Option<PinsLost> {
         // A thread is refused if none of its CPUs is left.
         let _ = self.target.unpin();
         let now = self.slots.iter().filter_map(|slot| affinity::get(slot.id?.tid).ok());
-        let before = self.machine.allowed.intersection(&together(&self.affinities));
-        gone(self.target.name(), &before, &now.collect::<Vec<_>>())
+        let lacking = gone(&self.contexts(), &now.collect::<Vec<_>>())?;
+        let cpusets: Vec<CpuSet> = self.target.pids().into_iter().map(cpuset_of).collect();
+        let cpus = gone(&lacking, &cpusets)?;
+        let history = &mut self.pin_history;
+        history.away = true;
+        history.waited.get_or_insert((CpuSet::new(), Duration::ZERO)).0 = cpus.clone();
+        Some(PinsLost::Gone { program: self.target.name().to_owned(), cpus })
     }
 }
 
@@ -81,17 +221,10 @@ fn together(affinities: &[CpuSet]) -> CpuSet {
     affinities.iter().fold(CpuSet::new(), |all, one| all.union(one))
 }
 
-/// The error that CPUs of `before` are gone, if each thread lacks them `now`.
-fn gone(program: &str, before: &CpuSet, now: &[CpuSet]) -> Option<MeasureError> {
+/// The CPUs of `before` that each set lacks `now`, if there are any.
+fn gone(before: &CpuSet, now: &[CpuSet]) -> Option<CpuSet> {
     let gone = before.difference(&together(now));
-    if now.is_empty() || gone.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "CPU {gone} went away while {program} was measured: offline, or no longer in its cpuset; \
-         restore it and resume, or start a new search"
-    );
-    Some(MeasureError::new(Retry::Never, message))
+    (!now.is_empty() && !gone.is_empty()).then_some(gone)
 }
 
 #[cfg(test)]
@@ -101,14 +234,27 @@ mod tests {
     #[test]
     fn a_context_is_gone_if_no_thread_may_use_it_any_more() {
         let set = |list: &str| CpuSet::parse_list(list).unwrap();
-        let error = gone("spin", &set("0-5"), &[set("0-2"), set("1,2")]).unwrap();
-        assert_eq!(error.retry, Retry::Never);
-        assert!(error.message.starts_with("CPU 3-5 went away while spin was measured"), "{error}");
+        let lost = gone(&set("0-5"), &[set("0-2"), set("1,2")]);
+        assert_eq!(lost, Some(set("3-5")));
         // Some other thread may use all.
-        assert_eq!(gone("spin", &set("0-5"), &[set("0-2"), set("0-7")]), None);
-        assert_eq!(gone("spin", &set("0-5"), &[]), None, "all threads have ended");
+        assert_eq!(gone(&set("0-5"), &[set("0-2"), set("0-7")]), None);
+        assert_eq!(gone(&set("0-5"), &[]), None, "all threads have ended");
         // As in DPDK.
         let own = [set("1"), set("2")];
-        assert_eq!(gone("testpmd", &together(&own), &own), None);
+        assert_eq!(gone(&together(&own), &own), None);
+    }
+
+    #[test]
+    fn what_is_gone_is_awaited_and_then_named_with_what_is_left() {
+        let [cpus, others] = ["3-5", "0-2"].map(|list| CpuSet::parse_list(list).unwrap());
+        let gone = PinsLost::Gone { program: "spin".into(), cpus: cpus.clone() };
+        let error = MeasureError::from(gone);
+        assert_eq!(error.retry, Retry::Later);
+        assert!(error.message.ends_with("waiting for it, at most 30 s"), "{error}");
+        let (program, waited) = ("spin".into(), AWAY);
+        let error = MeasureError::from(PinsLost::StillGone { program, cpus, others, waited });
+        assert_eq!(error.retry, Retry::Never);
+        assert!(error.message.starts_with("CPU 3-5 went away while spin was measured"), "{error}");
+        assert!(error.message.ends_with("which takes the others (CPU 0-2)"), "{error}");
     }
 }

@@ -9,7 +9,7 @@
 
 use super::command_template::PLACE;
 use pinwise_linux::{
-    Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, process,
+    Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, effective_cpus, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
 use pinwise_measure::ProgramNote;
@@ -245,13 +245,14 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
 /// parent has. The group itself has what was written last.
 fn of_group(listed: &str, directory: &Path, online: &CpuSet) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
-    if let Some(parent) = effective(&directory.join("..")).filter(|_| !is_partition(directory)) {
+    if let Some(parent) = effective_cpus(&directory.join("..")).filter(|_| !is_partition(directory))
+    {
         let both = listed.intersection(&parent);
         return Ok(if both.is_empty() { parent } else { both });
     }
     // In a container the parent may be out of sight.
     let listed = listed.intersection(online);
-    let inherited = if listed.is_empty() { effective(directory) } else { Some(listed) };
+    let inherited = if listed.is_empty() { effective_cpus(directory) } else { Some(listed) };
     inherited.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))
 }
 
@@ -260,13 +261,6 @@ fn of_group(listed: &str, directory: &Path, online: &CpuSet) -> Result<CpuSet, S
 fn is_partition(directory: &Path) -> bool {
     let kind = fs::read_to_string(directory.join("cpuset.cpus.partition")).unwrap_or_default();
     ["root", "isolated"].contains(&kind.trim())
-}
-
-/// The CPUs that a control group has: version 2, then version 1. `None`: it does not say so.
-fn effective(directory: &Path) -> Option<CpuSet> {
-    let names = ["cpuset.cpus.effective", "cpuset.effective_cpus"];
-    let text = names.iter().find_map(|name| fs::read_to_string(directory.join(name)).ok())?;
-    CpuSet::parse_list(text.trim()).ok()
 }
 
 fn read(file: &Path) -> Result<String, String> {

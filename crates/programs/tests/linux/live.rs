@@ -9,7 +9,7 @@ use pinwise_measure::{
     Effort, Interrupt, LeftAlone, MemoryPolicy, ProgramNote, Retry, Setting, Testbed,
 };
 use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
-use pinwise_topology::{Assignment, CpuSet, Machine, NumaNode};
+use pinwise_topology::{Assignment, CpuId, CpuSet, Machine, NumaNode};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -32,6 +32,14 @@ pub(crate) fn tune(target: Target) {
             return;
         }
     }
+}
+
+/// Pins once, and waits to be killed.
+pub(crate) fn pin(target: Target) {
+    let mut testbed = testbed(target, quick()).unwrap();
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    println!("\npinned");
+    std::thread::sleep(LIFE);
 }
 
 /// Pins, and panics with the threads pinned.
@@ -214,22 +222,23 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
-/// By somebody else, or by the program.
+/// By somebody else, or by the program. The first time that may pass.
 #[test]
-fn a_window_in_which_a_pin_was_lost_does_not_count() {
+fn a_thread_that_another_moves_is_named_not_fought_and_keeps_what_it_was_given() {
     if !enough_cpus() {
         return;
     }
     let program = Program::start("spin 2");
     let threads = program.threads("spin-", 2);
     let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
-    let moved = threads[1];
+    let other: CpuSet = whole().iter().skip(1).take(1).collect();
+    let (moved, given) = (threads[1], other.clone());
     let mut looked_at = 0;
     let meter = reading(move || {
         looked_at += 1;
         // The first answer comes before anything is pinned.
         if looked_at == 2 {
-            affinity::set(moved, &whole()).unwrap();
+            affinity::set(moved, &given).unwrap();
         }
         100.0
     });
@@ -238,10 +247,91 @@ fn a_window_in_which_a_pin_was_lost_does_not_count() {
     let setting = all_on(&testbed, 0);
     let error = testbed.measure(&setting, Effort::default()).unwrap_err();
     assert_eq!(error.retry, Retry::Same);
-    let moved =
-        format!("something moved thread spin-1 from CPU {} to ", whole().first().unwrap().0);
-    assert!(error.message.starts_with(&moved), "{error}");
+    let told = format!("moved thread spin-1 to CPU {other} while it was measured");
+    assert!(error.message.ends_with(&told), "{error}");
+    assert!(!testbed.is_gone());
     testbed.measure(&setting, Effort::default()).unwrap();
+    let note = |note: &ProgramNote| {
+        matches!(note, ProgramNote::ThreadsMoved { threads: 1, name, cpus, .. }
+            if name == "spin-1" && *cpus == other.to_string())
+    };
+    assert!(testbed.disturbances().notes.iter().any(note));
+    // Also between two measurements.
+    affinity::set(threads[1], &other).unwrap();
+    let error = testbed.measure(&setting, Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(error.message.contains(&format!("{told}, for the second time")), "{error}");
+    drop(testbed);
+    assert_eq!(masks(&threads), [whole(), other], "what each was given by others");
+}
+
+/// After the last window, and pinwise is killed.
+#[test]
+fn the_guardian_leaves_a_thread_alone_that_another_has_moved() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let mut tuner = tuner(&format!("pin {}", program.pid()));
+    stop(tuner.pid());
+    let pin = masks(&threads)[1].clone();
+    let other: CpuSet = whole().difference(&pin).first().into_iter().collect();
+    affinity::set(threads[1], &other).unwrap();
+    tuner.0.kill().unwrap();
+    until("the first thread as it was", || masks(&threads)[0] == whole());
+    until("the guardian to end", || !is_held(program.pid()));
+    assert_eq!(masks(&threads)[1], other);
+}
+
+/// Whether a pinwise or its guardian holds a process.
+fn is_held(pid: Pid) -> bool {
+    let folder = std::fs::File::open(format!("/proc/{pid}")).unwrap();
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+/// Each worker has a CPU, as in DPDK, and so has the main thread. What a worker creates belongs on
+/// the CPU of that worker, wherever that was pinned.
+#[test]
+fn threads_that_a_worker_with_one_cpu_creates_may_use_that_cpu_again() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("lcores");
+    let [first, second] =
+        [0, 1].map(|index| -> CpuSet { whole().iter().skip(index).take(1).collect() });
+    let breeder = program.threads("breeder", 1)[0];
+    program.threads("short", 40);
+    for tid in process::threads(program.pid()).unwrap() {
+        // It may have ended.
+        let _ = affinity::set(tid, &first);
+    }
+    affinity::set(breeder, &second).unwrap();
+    let heirs = || -> Vec<CpuSet> {
+        let heirs = threads_of(program.pid(), "short", 1).into_iter();
+        heirs.filter_map(|tid| affinity::get(tid).ok()).collect()
+    };
+    until("heirs of the breeder alone", || heirs().iter().all(|mask| *mask == second));
+    for killed in [false, true] {
+        if killed {
+            let mut tuner = tuner(&format!("tune {}", program.pid()));
+            std::thread::sleep(Duration::from_millis(50));
+            tuner.0.kill().unwrap();
+        } else {
+            let mut testbed = attach(&program);
+            assert_eq!(names(&testbed).len(), 2, "the workers");
+            for round in 0..6 {
+                let leaves = [vec![0, 1], vec![0, 0], vec![1, 0]][round % 3].clone();
+                let setting = Setting::Pinned(Assignment::new(leaves));
+                testbed.measure(&setting, Effort { windows: 5.0 }).unwrap();
+            }
+        }
+        until("the guardian to end", || !is_held(program.pid()));
+        let left = heirs();
+        let lost = left.iter().filter(|mask| !second.is_subset(mask)).count();
+        assert_eq!(lost, 0, "killed: {killed}: {left:?}");
+        assert_eq!(affinity::get(breeder).unwrap(), second);
+    }
 }
 
 /// Neither placed nor released: its one CPU is its own, not a pin that it inherited.
@@ -401,7 +491,6 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
     let before = masks(&threads);
     let mut tuner = tuner(&format!("keep {} {}", program.pid(), folder.path().display()));
     let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap())[0];
-    stop(guardian);
     // One window in five is unpinned.
     until("the threads to be pinned", || {
         stop(tuner.pid());
@@ -411,6 +500,8 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
         }
         pinned
     });
+    // Before that, pinwise would let it go on.
+    stop(guardian);
     assert_eq!(restore_abandoned(folder.path()), [], "they live");
     tuner.0.kill().unwrap();
     tuner.0.wait().unwrap();
@@ -672,6 +763,10 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     let threads = program.threads("spin-", 2);
     std::fs::write(group.join("cgroup.procs"), program.pid().to_string()).unwrap();
 
+    let mut first_search = tuner(&format!("pin {}", program.pid()));
+    let refused = Target::attach(Scope::Cgroup(group.clone())).unwrap_err();
+    assert!(matches!(refused, TargetError::Held(_)), "{refused}");
+    first_search.0.kill().unwrap();
     let mut testbed =
         testbed(Target::attach(Scope::Cgroup(group.clone())).unwrap(), quick()).unwrap();
     assert_eq!(
@@ -682,10 +777,33 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     let error = affinity::set(threads[0], &[second].into_iter().collect()).unwrap_err();
     assert!(error.to_string().contains("its cgroup's cpuset excludes it"), "{error}");
-    std::fs::write(group.join("cpuset.cpus"), second.0.to_string()).unwrap();
+    let cpus = |cpu: CpuId| std::fs::write(group.join("cpuset.cpus"), cpu.0.to_string()).unwrap();
+    cpus(second);
+    let gone = format!("CPU {} went away while ", first.0);
+    let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Later);
+    assert!(error.message.starts_with(&gone), "{error}");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            cpus(first);
+        });
+        testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    });
+    let away = |note: &ProgramNote| matches!(note, ProgramNote::CpusAway { .. });
+    assert!(testbed.disturbances().notes.iter().any(away));
+    // The budget is over.
+    drop(testbed);
+    let target = Target::attach(Scope::Cgroup(group.clone())).unwrap();
+    let options = LiveOptions { until: Some(Instant::now()), ..quick() };
+    let mut testbed = self::testbed(target, options).unwrap();
+    cpus(second);
+    let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Later);
     let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
     assert_eq!(error.retry, Retry::Never);
-    assert!(error.message.contains(&format!("CPU {} went away", first.0)), "{error}");
+    assert!(error.message.starts_with(&gone), "{error}");
+    assert!(!testbed.disturbances().notes.iter().any(away), "it is not back");
     drop(testbed);
     drop(program);
     until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());

@@ -8,7 +8,9 @@ mod programs;
 mod rerun;
 
 use pinwise_linux::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
-use programs::{PROGRAM, Program, breeder, child, flood, parent, respawner, spinners, workers};
+use programs::{
+    LIFE, PROGRAM, Program, breeder, child, flood, parent, respawner, spin, spinners, workers,
+};
 
 #[test]
 fn __guardian() {
@@ -47,6 +49,11 @@ fn __program() {
         ["monitor"] => monitor::ask_for_the_best(),
         ["replace", go] => monitor::replace(go),
         ["breed"] => breeder(),
+        ["lcores"] => {
+            let steady = spin("steady", LIFE);
+            breeder();
+            steady.join().unwrap();
+        }
         // Its child outlives it, unless whoever launched it ends both.
         ["parent"] => parent(Program::start("spin 1")),
         ["family"] => parent(Program::start(&format!("child {}", std::process::id()))),
@@ -61,6 +68,9 @@ fn __program() {
         ["keep", pid, folder] => {
             pinwise_linux::keep_ledgers(folder.as_ref());
             live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+        }
+        ["pin", pid] => {
+            live::pin(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
         ["panic", pid] => {
             live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
