@@ -34,7 +34,7 @@ mod tests {
     fn the_rule_of_three_holds_and_all_of_all_has_no_limit() {
         assert!((limit(0, 100) - 0.0295).abs() < 1e-4, "{}", limit(0, 100));
         assert_eq!((limit(5, 5), least(0, 5)), (1.0, 0.0));
-        // The least share of which 4 of 20 are within chance: binomial tail of 5 %.
+        // 4 of 20 are within chance for this share, and for no smaller one: binomial tail of 5 %.
         assert!((least(4, 20) - 0.0714).abs() < 1e-4, "{}", least(4, 20));
         assert_eq!(of_which(0, 0), "-");
     }

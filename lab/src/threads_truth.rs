@@ -8,7 +8,9 @@
 //! *Wrong.* A search announces a number for good if fresh windows decided it: "use n" or "keep the
 //! default". Fresh windows compared it with another number. The announcement is wrong if the
 //! announced number is slower in truth. The loss must exceed the tolerance plus twice the standard
-//! error of the truth. An answer that is undecided is never wrong. [`Judged::as_it_was`] applies
+//! error of the truth. An answer that is undecided is never wrong.
+//!
+//! [`Judged::as_it_was`] applies
 //! the same rule to the number of the search alone, over the default. [`Judged::published`] applies
 //! it to the published search.
 //!

@@ -1,18 +1,21 @@
-// A program to place: spin WORKERS [CPU [FIRST-LAST]]
+// A program to place: spin WORKERS [CPU [FIRST-LAST [MEGABYTES@CPU]]]
 //
 // WORKERS threads "w0", "w1", ... compute for a twentieth of the time. So does a thread "own",
 // which has confined itself to CPU. Workers after w0 have confined themselves to CPUs FIRST to
-// LAST. w0 creates a short-lived thread now and then. The first thread prints a growing count.
+// LAST. w0 creates a short-lived thread now and then. The first thread prints a growing count. It
+// has MEGABYTES of memory, which it touches first on the CPU named last.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static atomic_ulong done;
+static char *volatile memory; // read by nobody: it must not be left out
 static int first_cpu[2] = {-1, -1}, last_cpu[2];
 
 static double now(void) {
@@ -41,6 +44,20 @@ static void confine(int which) {
     if (sched_setaffinity(0, sizeof set, &set)) perror("spin: sched_setaffinity");
 }
 
+// Memory that lies next to a CPU.
+static void hold(const char *what) {
+    int megabytes, cpu;
+    cpu_set_t all, one;
+    if (sscanf(what, "%d@%d", &megabytes, &cpu) != 2) exit(2);
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_getaffinity(0, sizeof all, &all);
+    if (sched_setaffinity(0, sizeof one, &one)) perror("spin: sched_setaffinity");
+    memory = malloc((size_t)megabytes << 20);
+    if (memory) memset(memory, 1, (size_t)megabytes << 20);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 static void *brief(void *unused) {
     pthread_setname_np(pthread_self(), "brief");
     compute(0.1);
@@ -64,6 +81,7 @@ int main(int argc, char **argv) {
     long workers = argc > 1 ? atol(argv[1]) : 2;
     if (argc > 2) first_cpu[0] = last_cpu[0] = atoi(argv[2]);
     if (argc > 3 && sscanf(argv[3], "%d-%d", &first_cpu[1], &last_cpu[1]) != 2) return 2;
+    if (argc > 4) hold(argv[4]);
     pthread_t thread;
     for (long number = argc > 2 ? -1 : 0; number < workers; number++)
         if (pthread_create(&thread, NULL, worker, (void *)number)) return 1;

@@ -14,4 +14,5 @@ pub use run::{Ending, Step, Strategy, drive};
 pub use store::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignLock, CampaignState, Kind, Listing,
     MachineDocument, NewCampaign, Parent, Store, StoreError, StoreJournal, private_folder,
+    unpredictable,
 };

@@ -65,11 +65,10 @@ pub enum Ending {
 /// a measurement adds its own duration, and several are measured at once ([`Strategy::foresee`]).
 /// The records are the same as if each had been measured alone.
 ///
-/// *Failures.* [`Retry::Same`] and [`Retry::Later`]: recorded and tried again, [`TRIES`] times in
-/// all. [`Retry::Other`]
-/// and [`MeasureError::expired`]: recorded and left to the strategy. [`Retry::Never`] and
-/// interruptions say nothing about the setting and are not recorded. A resumed campaign tries that
-/// trial first.
+/// *Failures.* A failure of [`Retry::Same`] or [`Retry::Later`] is recorded, and the trial is tried
+/// again, [`TRIES`] times in all. [`Retry::Other`] and [`MeasureError::expired`] are recorded and
+/// left to the strategy. [`Retry::Never`] and interruptions say nothing about the setting and are
+/// not recorded. A resumed campaign tries that trial first.
 ///
 /// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
 /// campaign that is killed and resumed still knows those of its earlier sessions

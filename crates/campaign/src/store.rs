@@ -10,6 +10,7 @@
 
 mod campaign;
 mod campaign_lock;
+mod digest;
 mod disturbances;
 mod error;
 mod file;
@@ -24,9 +25,10 @@ pub use campaign::{
 };
 pub use campaign_lock::CampaignLock;
 use campaign_lock::LockedFile;
+use digest::{seal_campaign, seal_record};
 pub use error::StoreError;
 use error::{explain, unusable};
-use file::{FORMAT, KIND_BEFORE, KINDS, connect, simulated_before};
+use file::{FORMAT, KIND_BEFORE, KINDS, SIMULATED, connect, simulated_before};
 use inode::Inode;
 pub use journal::StoreJournal;
 pub use machine_document::MachineDocument;
@@ -37,7 +39,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -73,9 +77,18 @@ pub fn private_folder(folder: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Makes an empty file for this user alone, if there is none. Where that fails, SQLite says why.
-fn make_private(path: &Path) {
-    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+/// Makes an empty file for this user alone. It follows no link.
+///
+/// # Errors
+/// There is one, or it cannot be made.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
+}
+
+/// A part of a file name that nobody can guess.
+pub fn unpredictable() -> String {
+    // Its keys come from the kernel's random numbers.
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 impl Store {
@@ -93,7 +106,8 @@ impl Store {
                 )
             })?;
         }
-        make_private(path);
+        // Where that fails, SQLite says why.
+        let _ = make_private(path);
         let connection = connect(path).map_err(|error| explain(path, &error))?;
         let inode = Inode::of(path);
         let (path, locked) = (path.to_owned(), RefCell::default());
@@ -144,7 +158,8 @@ impl Store {
         ];
         let simulated = Value::Integer(campaign.simulated.into());
         self.sql(|connection| {
-            connection.execute(
+            let transaction = connection.transaction()?;
+            transaction.execute(
                 "INSERT INTO campaign (kind, command, machine, alike, workload, unit, question,
                  seed, parent, step, simulated)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -152,7 +167,10 @@ impl Store {
                     texts.map(Value::Text).into_iter().chain([parent, step, simulated]),
                 ),
             )?;
-            Ok(CampaignId(connection.last_insert_rowid()))
+            let id = transaction.last_insert_rowid();
+            seal_campaign(&transaction, id)?;
+            transaction.commit()?;
+            Ok(CampaignId(id))
         })
     }
 
@@ -165,13 +183,15 @@ impl Store {
         unit: &Unit,
     ) -> Result<(), StoreError> {
         let (workload, unit) = (text(workload), text(unit));
+        self.upgrade()?;
         self.sql(|connection| {
-            connection
-                .execute(
-                    "UPDATE campaign SET workload = ?2, unit = ?3 WHERE id = ?1",
-                    (id.0, workload, unit),
-                )
-                .map(drop)
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "UPDATE campaign SET workload = ?2, unit = ?3 WHERE id = ?1",
+                (id.0, workload, unit),
+            )?;
+            seal_campaign(&transaction, id.0)?;
+            transaction.commit()
         })
     }
 
@@ -213,6 +233,7 @@ impl Store {
                     transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
                 }
                 transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
+                transaction.execute("DELETE FROM digest WHERE campaign = ?", [id.0])?;
                 deleted += transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
             }
             transaction.commit()?;
@@ -229,7 +250,10 @@ impl Store {
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 match campaign_row(row) {
-                    Ok(info) => listing.campaigns.push(self.with_running(info)),
+                    Ok(info) => match self.check_campaign(info.id) {
+                        Ok(()) => listing.campaigns.push(self.with_running(info)),
+                        Err(error) => listing.unreadable.push((info.id, error)),
+                    },
                     Err(error) => {
                         let id = row.get(0).map(CampaignId)?;
                         listing.unreadable.push((id, explain(&self.path, &error)));
@@ -238,6 +262,7 @@ impl Store {
             }
             Ok(())
         })?;
+        listing.unreadable.extend(self.lost()?.into_iter().map(|id| (id, self.damaged(id))));
         Ok(listing)
     }
 
@@ -249,7 +274,10 @@ impl Store {
                 .optional()
         })?;
         match info {
-            Some(info) => Ok(self.with_running(info)),
+            Some(info) => {
+                self.check_campaign(id)?;
+                Ok(self.with_running(info))
+            }
             None => Err(self.no_campaign(id)?),
         }
     }
@@ -262,7 +290,7 @@ impl Store {
         };
         let simulated = match self.format {
             // A part may be of an earlier version that did not see the upgrade.
-            FORMAT.. => format!("max(simulated, {})", simulated_before("campaign.parent")),
+            SIMULATED.. => format!("max(simulated, {})", simulated_before("campaign.parent")),
             KINDS.. => simulated_before("campaign.parent"),
             _ => simulated_before("NULL"),
         };
@@ -314,14 +342,16 @@ impl Store {
     /// Its records, in order.
     pub fn records(&self, id: CampaignId) -> Result<Vec<Record>, StoreError> {
         let detail = if self.format < KINDS { "NULL" } else { "detail" };
-        self.read(|connection| {
+        let records = self.read(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT number, purpose, assignment, windows, performance, duration_s, spread,
                             error, retry,
                      elapsed_s, {detail} FROM record WHERE campaign = ? ORDER BY number"
             ))?;
             statement.query_map([id.0], record_row)?.collect()
-        })
+        })?;
+        self.check_records(id)?;
+        Ok(records)
     }
 
     /// Whether each append waits until the disk has it. The default is yes. If not, a machine that
@@ -333,7 +363,12 @@ impl Store {
 
     /// Adds a record, durable when this returns (but see [`Store::sync_each`]).
     pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
-        self.sql(|connection| insert(connection, id, record))?;
+        self.upgrade()?;
+        self.sql(|connection| {
+            let transaction = connection.transaction()?;
+            insert(&transaction, id, record)?;
+            transaction.commit()
+        })?;
         self.check_unmoved()
     }
 
@@ -345,11 +380,18 @@ impl Store {
                  SELECT ?1 UNION SELECT parent FROM campaign JOIN whole USING (id)
              ) UPDATE campaign SET conclusion = NULL,
                  state = CASE state WHEN 'finished' THEN 'stopped' ELSE state END
-             WHERE id IN (SELECT id FROM whole)";
+             WHERE id IN (SELECT id FROM whole) RETURNING id";
+        self.upgrade()?;
         self.sql(|connection| {
             let transaction = connection.transaction()?;
             insert(&transaction, id, record)?;
-            transaction.execute(forget, [id.0])?;
+            let whole: Vec<i64> = transaction
+                .prepare(forget)?
+                .query_map([id.0], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            for id in whole {
+                seal_campaign(&transaction, id)?;
+            }
             transaction.commit()
         })?;
         self.check_unmoved()
@@ -366,13 +408,14 @@ impl Store {
         self.upgrade()?;
         let conclusion = conclusion.map(text);
         self.sql(|connection| {
-            connection
-                .execute(
-                    "UPDATE campaign SET state = ?2, conclusion = coalesce(?3, conclusion)
-                     WHERE id = ?1",
-                    (id.0, word(&state), conclusion),
-                )
-                .map(drop)
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "UPDATE campaign SET state = ?2, conclusion = coalesce(?3, conclusion)
+                 WHERE id = ?1",
+                (id.0, word(&state), conclusion),
+            )?;
+            seal_campaign(&transaction, id.0)?;
+            transaction.commit()
         })?;
         self.check_unmoved()
     }
@@ -422,8 +465,8 @@ fn insert(connection: &Connection, id: CampaignId, record: &Record) -> rusqlite:
             failed.map(retry_text),
             record.detail().map(text),
             record.elapsed.as_secs_f64(),
-        ))
-        .map(drop)
+        ))?;
+    seal_record(connection, id.0, record.number as i64)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Terminal {
 impl Events for Terminal {
     fn take(&mut self, event: Event<'_>) -> io::Result<()> {
         match event {
-            // What is placed where is worth knowing before the answer; the others say it with it.
+            // Only place and compare show their threads before the answer.
             Event::Begun(info) => {
                 let places = matches!(info.new.kind, Kind::Place | Kind::Compare);
                 if places && !self.json {

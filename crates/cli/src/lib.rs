@@ -7,6 +7,7 @@ mod help;
 mod machine;
 mod number_argument;
 mod output;
+mod own_stores;
 mod page_file;
 mod placement_header;
 mod plan;

@@ -1,6 +1,7 @@
 //! Finds the store of campaigns on which a command works.
 
 use crate::output::Usage;
+use crate::own_stores;
 use anyhow::Context;
 use clap::Args;
 use pinwise_campaign::Store;
@@ -71,7 +72,13 @@ impl StoreArguments {
     /// The store, made where there is none.
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
         self.check()?;
-        Ok(Store::open(&self.path()?)?)
+        let path = self.path()?;
+        let new = !path.exists();
+        let store = Store::open(&path)?;
+        if new && self.store.is_some() {
+            own_stores::note_made(&path);
+        }
+        Ok(store)
     }
 
     /// The store, if there is one: looking for campaigns makes no file.

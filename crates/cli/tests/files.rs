@@ -1,8 +1,10 @@
-//! What holds for the files of the repository: links lead somewhere, lines end at 100 columns.
+//! What holds for the files of the repository: links lead somewhere, lines end at 100 columns. Also
+//! for the crates that it is built from.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const COLUMNS: usize = 100;
 
@@ -23,6 +25,51 @@ fn lines_of_sources_end_at_100_columns() {
     sources.retain(|file| !as_it_came.iter().any(|part| file.to_string_lossy().contains(part)));
     let long: Vec<String> = sources.iter().flat_map(|file| long_lines(file)).collect();
     assert!(long.is_empty(), "lines beyond {COLUMNS} columns:\n{}", long.join("\n"));
+}
+
+/// Licences under which pinwise may use a crate.
+const LICENCES: [&str; 6] =
+    ["MIT", "Apache-2.0", "Unlicense", "Zlib", "bzip2-1.0.6", "Unicode-3.0"];
+
+/// Crates of which the build has several versions. Others depend on the older one.
+const SEVERAL_VERSIONS: [&str; 4] = ["shlex", "syn", "thiserror", "thiserror-impl"];
+
+/// What the program is built from on this machine: free licences, crates.io only, no version twice.
+#[test]
+fn dependencies_have_known_licences_and_sources() {
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform"])
+        .arg(platform)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let mut versions: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut refused = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let (name, licence) = (package["name"].as_str().unwrap(), package["license"].as_str());
+        *versions.entry(name).or_default() += 1;
+        let accepted = |choice: &str| LICENCES.contains(&choice.trim_matches(['(', ')', ' ']));
+        // Every part of `(A OR B) AND C`.
+        let is_free = |licence: &str| {
+            let mut parts = licence.split(" AND ");
+            parts.all(|part| part.replace('/', " OR ").split(" OR ").any(accepted))
+        };
+        if !licence.is_some_and(is_free) {
+            refused.push(format!("{name}: licence {licence:?}"));
+        }
+        let from = package["source"].as_str();
+        if from.is_some_and(|from| from != "registry+https://github.com/rust-lang/crates.io-index")
+        {
+            refused.push(format!("{name}: from {from:?}"));
+        }
+    }
+    assert!(versions.len() > 100, "only {} packages", versions.len());
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    let several = versions.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name);
+    assert_eq!(several.collect::<Vec<_>>(), SEVERAL_VERSIONS);
 }
 
 /// A hyphen can be typed, searched for and copied into a shell; the minus sign of Unicode cannot.

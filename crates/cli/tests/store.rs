@@ -438,7 +438,7 @@ fn a_store_of_the_version_before_is_listed_reported_and_resumed() {
     }
     let before = json(&on_store(&["campaign", "show", "7", "--json"]));
     assert_eq!((&before["measurements"], &before["simulated"]), (&30.into(), &true.into()));
-    let resumed = json(&on_store(&["campaign", "resume", "7", "--json"]));
+    let resumed = json(&on_store(&["campaign", "resume", "7", "--trust", "--json"]));
     assert!(resumed["measurements"].as_u64() > Some(30), "{resumed}");
     assert_eq!(resumed["simulated"], true);
     let listed = json(&on_store(&["campaign", "list", "--json"]));
@@ -459,8 +459,10 @@ fn an_unfinished_campaign_of_any_kind_of_the_versions_before_is_resumed() {
         let store = folder.path().join("pinwise.db");
         restored(sqlite.as_ref(), &store, text);
         let on_store = |verb: &str| {
-            let words = ["campaign", verb, id, "--json", "--store"].map(Path::new);
-            json(&pinwise(words.into_iter().chain([store.as_path()])))
+            let words = ["campaign", verb, id, "--json"].map(Path::new);
+            let trust = (verb == "resume").then_some(Path::new("--trust"));
+            let named = [Path::new("--store"), &store];
+            json(&pinwise(words.into_iter().chain(trust).chain(named)))
         };
         let before = on_store("show");
         let cut = format!(
@@ -503,7 +505,7 @@ fn a_store_of_format_3_says_what_is_simulated_before_and_after_it_is_upgraded() 
     };
     look();
     assert!(!copy.exists(), "nothing was written");
-    let resumed = json(&on_store(&["campaign", "resume", "1", "--json"]));
+    let resumed = json(&on_store(&["campaign", "resume", "1", "--trust", "--json"]));
     assert!(resumed["measurements"].as_u64() > Some(30), "{resumed}");
     assert_eq!(resumed["simulated"], true);
     assert!(copy.exists());
@@ -527,8 +529,8 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
         )
     };
     assert_eq!((made(0), made(1)), (("finished".into(), 63.into()), ("stopped".into(), 20.into())));
-    for words in [["campaign", "show", "1"], ["campaign", "resume", "1"]] {
-        let answer = json(&on_store(&[&words[..], &["--json"]].concat()));
+    for words in [&["campaign", "show", "1"][..], &["campaign", "resume", "1", "--trust"]] {
+        let answer = json(&on_store(&[words, &["--json"]].concat()));
         assert_eq!(
             (&answer["verdict"]["kind"], &answer["best"]["n"], &answer["notes"]),
             (&"pin".into(), &6.into(), &Value::Array(vec![]))
@@ -555,18 +557,18 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
         complaints[0].clone()
     };
     // Its workload is one that this program runs, in the words of before.
-    let other = line(&["campaign", "resume", "2"]);
+    let other = line(&["campaign", "resume", "2", "--trust"]);
     assert!(
         other.contains("the machine has changed: ") && other.contains("start a new one: "),
         "{other}"
     );
     sql("UPDATE campaign SET question = '{}'; UPDATE campaign SET conclusion = '{}' WHERE id = 1;");
     for (words, what) in [
-        (["show", "1"], "its answer"),
-        (["show", "2"], "its question"),
-        (["resume", "2"], "its question"),
+        (&["show", "1"][..], "its answer"),
+        (&["show", "2"], "its question"),
+        (&["resume", "2", "--trust"], "its question"),
     ] {
-        let told = line(&[&["campaign"], &words[..]].concat());
+        let told = line(&[&["campaign"], words].concat());
         assert!(
             told.contains(&format!("another version of pinwise wrote {what} (missing field")),
             "{told}"

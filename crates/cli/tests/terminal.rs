@@ -101,6 +101,7 @@ fn a_stranger_s_store_cannot_control_the_terminal() {
         }
     }
     // What fails names the workload as well.
+    assert_safe(&pinwise(&["campaign", "resume", "1", "--trust", "--store", path], folder.path()));
     assert_safe(&pinwise(&["campaign", "resume", "1", "--store", path], folder.path()));
 }
 

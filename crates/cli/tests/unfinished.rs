@@ -2,7 +2,7 @@
 
 mod support;
 
-use pinwise_campaign::{CampaignState, Kind, NewCampaign, Store};
+use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign, Store};
 use pinwise_characterization::Conditions;
 use pinwise_jobs::{
     CalibrationExamples, CalibrationRequest, Caller, CharacterizeRequest, CompareRequest, Event,
@@ -87,6 +87,35 @@ fn a_placement_that_was_stopped_has_its_leader() {
     assert!(text.starts_with("Undecided so far: no assignment has had fresh windows yet.\n"));
     assert_eq!(document["unfinished"]["of"], 60);
     agree(&text, &page);
+}
+
+#[test]
+fn a_store_that_another_program_made_runs_nothing_without_a_word() {
+    let folder = TempDir::new().unwrap();
+    let path = stopped(&folder, PlaceRequest::from(simulated("intadd")));
+    let mut store = Store::open(&path).unwrap();
+    let first = store.get(CampaignId(1)).unwrap();
+    let marker = folder.path().join("a marker");
+    let mut question = first.new.question.clone();
+    question["subject"] = serde_json::json!({ "rerun": ["touch", marker] });
+    question["output"] = "/a/file".into();
+    let second = store.create(&NewCampaign { question, ..first.new }).unwrap();
+    let (path, id) = (path.to_str().unwrap(), second.0.to_string());
+    let refused = |id: &str| {
+        let output = pinwise(["campaign", "resume", id, "--store", path]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = refused(&id);
+    let command = format!("note: it has subject.rerun: touch '{}'\n", marker.display());
+    assert!(said.contains(&command) && said.contains("note: it has output: /a/file\n"), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("did not make") && last.ends_with("then add --trust"), "{said}");
+    assert!(!marker.exists());
+    // The first one runs a model only; nobody looks that closely.
+    refused("1");
+    let trusted = pinwise(["campaign", "resume", "1", "--trust", "--store", path, "--json"]);
+    assert_eq!(json(&trusted)["unfinished"], Value::Null);
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl Better {
             | Refusal::TooFew { .. }
             | Refusal::NoThreshold { .. }
             | Refusal::Range
-            | Refusal::Confidence(_) => {}
+            | Refusal::Confidence { .. } => {}
         }
         refusal
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::Method;
 
-    /// Run times without luck, of which none can be below 10.
+    /// Run times without luck. None can be below 10.
     fn times() -> Vec<f64> {
         (0..1000).map(|i| 10.0 + 3.0 * ((f64::from(i) + 0.5) / 1000.0).powf(0.3)).collect()
     }

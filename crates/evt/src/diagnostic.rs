@@ -212,7 +212,10 @@ pub enum Refusal {
     /// The values lie too far apart, or too close together, for their differences to be computed.
     Range,
     /// Not a confidence.
-    Confidence(f64),
+    Confidence {
+        /// What was asked for.
+        confidence: f64,
+    },
     /// The cap or the threshold is infinite or no number.
     NotFinite {
         /// Which of the two.
@@ -261,7 +264,7 @@ impl Refusal {
                 value(threshold)
             ),
             Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),
-            Self::Confidence(confidence) => {
+            Self::Confidence { confidence } => {
                 format!("the confidence {confidence} is not at least 0.5 and below 1")
             }
             Self::NotFinite { option, value } => {

@@ -158,7 +158,7 @@ struct TailEnd {
 /// A [`Refusal`] with the reason where the sample supports no bound, or the options make no sense.
 pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Refusal> {
     if !(0.5..1.0).contains(&options.confidence) {
-        return Err(Refusal::Confidence(options.confidence));
+        return Err(Refusal::Confidence { confidence: options.confidence });
     }
     for (option, value) in [(Limit::Cap, options.cap), (Limit::Threshold, options.threshold)] {
         if let Some(value) = value.filter(|value| !value.is_finite()) {

@@ -11,18 +11,20 @@
 //! # Questions and answers
 //!
 //! A [`Sample`] holds one performance per measured assignment. The assignments are drawn at random,
-//! independently and with equal chance. [`estimate()`] returns a [`BoundEstimate`], or a
+//! independently and with equal chance.
+//!
+//! [`estimate()`] returns a [`BoundEstimate`], or a
 //! [`Refusal`] with the reason why there is none. There are two estimators ([`Method`]): the
 //! published one, and a Bayesian one. The Bayesian one is better calibrated, and the default.
 //! [`plots`] returns the data behind an estimate. [`capture_probability()`] and [`better_fraction`]
 //! need no model. [`looks`] lists the sample sizes at which to ask. [`Better::estimate`] bounds
-//! values of which the lower ones are the better ones.
+//! values too where lower is better.
 //!
 //! # Limits
 //!
 //! The answer concerns the values as measured. The noise of a measurement adds to the best value
-//! and to the bound. No sample shows assignments that are far better than the rest but too rare to
-//! be drawn. [`better_fraction`] bounds how rare.
+//! and to the bound. Far better assignments may be too rare for any sample.
+//! [`better_fraction`] bounds how rare.
 //!
 //! # Source
 //!

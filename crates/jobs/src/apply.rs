@@ -10,10 +10,10 @@ pub use error::{ApplyError, MissingThreads, Unplaced};
 pub use planned_start::{PlannedRun, PlannedStart, StartOptions};
 
 use pinwise_linux::{
-    EndedThreads, NotedThread, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope, TargetError,
-    UndoNotes, affinity, fingerprint, process, this_machine,
+    EndedThreads, MemoryError, NotedThread, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope,
+    TargetError, UndoNotes, affinity, fingerprint, memory, process, this_machine,
 };
-use pinwise_measure::{Interrupt, ProgramNote};
+use pinwise_measure::{Interrupt, MemoryPolicy, MemoryUse, ProgramNote};
 use pinwise_placement::{Plan, PlanDifference};
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::HashSet;
@@ -211,6 +211,8 @@ pub struct AppliedPlan<'p> {
     pinned: Vec<Pinned>,
     /// The names whose last thread was refused.
     refused: HashSet<String>,
+    /// Where memory lies since, if the plan says that.
+    memory: Result<Option<MemoryUse>, MemoryError>,
 }
 
 impl<'p> AppliedPlan<'p> {
@@ -227,15 +229,35 @@ impl<'p> AppliedPlan<'p> {
     /// the next look.
     fn begin(plan: &'p Plan, pinner: PlanPinner, notes: UndoNotes) -> Result<Self, ApplyError> {
         let (pinner, refused) = (pinner.noting(notes), HashSet::new());
-        let mut applied = Self { plan, pinner, pinned: Vec::new(), refused };
+        let memory = Ok(None);
+        let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory };
         loop {
             let news = applied.pinner.look()?;
             if news.is_empty() {
+                applied.memory = applied.move_memory(&this_machine()?);
                 return Ok(applied);
             }
             applied.note_refused(&news);
             applied.pinned.extend(news);
         }
+    }
+
+    /// Moves the memory of the processes to their threads, if the plan says that.
+    fn move_memory(&self, machine: &Machine) -> Result<Option<MemoryUse>, MemoryError> {
+        match self.plan.memory.as_ref().map(|memory| memory.policy) {
+            None | Some(MemoryPolicy::Leave) => Ok(None),
+            Some(MemoryPolicy::Interleave) => Err(MemoryError::OnlyAtStart),
+            Some(policy @ MemoryPolicy::Follow) => {
+                let nodes = memory::follow(self.pinner.places(), machine)?;
+                Ok(Some(MemoryUse { policy, nodes }))
+            }
+        }
+    }
+
+    /// Where the memory lies since the threads were pinned. `None` if the plan does not say it, or
+    /// if it could not be moved: see [`Self::complete`].
+    pub fn memory(&self) -> Option<&MemoryUse> {
+        self.memory.as_ref().ok()?.as_ref()
     }
 
     /// Notes which threads of the plan were refused last.
@@ -258,11 +280,13 @@ impl<'p> AppliedPlan<'p> {
         MissingThreads::new(self.plan, self.pinner.missing())
     }
 
-    /// Checks that every thread of the plan was put in its place, at first or during a watch.
+    /// Checks that every thread of the plan was put in its place, at first or during a watch, and
+    /// memory too.
     ///
     /// # Errors
-    /// A thread never appeared, or was refused when it was last seen.
+    /// A thread never appeared, or was refused when it was last seen. Or memory was not moved.
     pub fn complete(&self) -> Result<(), ApplyError> {
+        self.memory.as_ref().map_err(Clone::clone)?;
         Unplaced::check(self.refused.len(), self.missing(), self.plan.threads.len())
     }
 
@@ -288,7 +312,7 @@ fn check_running(pid: Pid) -> Result<(), ApplyError> {
     if process::ended(pid) { Err(TargetError::NoProcess(pid).into()) } else { Ok(()) }
 }
 
-/// Checks a plan for a program that runs already. Where this process itself may run is no matter.
+/// Checks a plan for a program that runs already. Ignores the affinity of pinwise itself.
 fn check_online(
     plan: &Plan,
     force: bool,

@@ -189,8 +189,8 @@ pub(crate) fn answered(
     Ok(())
 }
 
-/// Ends a run without an answer, and returns the reason. Only [`part_left_open`] does so, too. A
-/// campaign without a measurement is not left behind. Any other can be resumed.
+/// Ends a run without an answer, and returns its error. Deletes a campaign without measurements.
+/// Any other can be resumed. Only [`part_left_open`] does the same.
 pub(crate) fn unanswered(
     store: &mut Store,
     id: CampaignId,

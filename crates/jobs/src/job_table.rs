@@ -39,7 +39,10 @@ macro_rules! questions {
             fn of(kind: Kind) -> Option<Self> {
                 match kind {
                     $(Kind::$kind => Some(Self::of_job::<$request>()),)*
-                    Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example => None,
+                    part => {
+                        debug_assert!(part.is_part());
+                        None
+                    }
                 }
             }
         }

@@ -78,7 +78,7 @@ pub use job_table::{Answer, answer, resume, summary};
 pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use no_plan::NoPlan;
-pub use open_subject::scope;
+pub use open_subject::{named_cpus, scope};
 pub use output_check::{check_writable, unwritable_reason};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};

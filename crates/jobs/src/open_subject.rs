@@ -18,9 +18,9 @@ use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
-use pinwise_measure::{MeasureError, ProgramNote, Testbed};
+use pinwise_measure::{MeasureError, MemoryUse, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
-use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use pinwise_workloads::BuiltInWorkload;
 use std::collections::BTreeMap;
 use std::io;
@@ -74,6 +74,17 @@ pub(crate) trait OpenSubject: Testbed {
     /// About how long this machine takes to simulate one measurement of the whole workload. One is
     /// made to find out, and not stored. `None` for a program on this machine.
     fn simulating(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The memory under which `best` was measured; `None` if that is not known.
+    fn memory(&self, _best: Option<&Assignment>) -> Option<MemoryUse> {
+        None
+    }
+
+    /// Gives the program's memory back to where it mostly lay before the search. The note says if
+    /// that does not hold.
+    fn give_memory_back(&mut self) -> Option<ProgramNote> {
         None
     }
 
@@ -145,9 +156,28 @@ pub(crate) fn this_machine(request: &PlacementRequest) -> Result<Machine, JobErr
 }
 
 /// This machine, as far as pinwise may use it.
-fn whole_machine() -> Result<Machine, JobError> {
+pub(crate) fn whole_machine() -> Result<Machine, JobError> {
     pinwise_linux::this_machine()
         .map_err(|error| JobError::failed(format!("cannot read this machine's topology: {error}")))
+}
+
+/// The CPUs that `--cpus` names, in the syntax of cpuset(7): `0-3,8`.
+///
+/// # Errors
+/// [`JobError::Usage`]: it is no such list, it is empty, or one of them is not in `allowed`.
+pub fn named_cpus(list: &str, allowed: &CpuSet) -> Result<CpuSet, JobError> {
+    let wanted =
+        CpuSet::parse_list(list).map_err(|error| JobError::Usage(format!("--cpus: {error}")))?;
+    let missing = wanted.difference(allowed);
+    if wanted.is_empty() {
+        let message = format!("--cpus names no CPU; allowed are {allowed}");
+        return Err(JobError::Usage(message));
+    }
+    if !missing.is_empty() {
+        let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {allowed}");
+        return Err(JobError::Usage(message));
+    }
+    Ok(wanted)
 }
 
 /// The machine, as far as `--cpus` allows.
@@ -156,20 +186,7 @@ pub(crate) fn allowed_machine(
     cpus: Option<&str>,
 ) -> Result<Machine, JobError> {
     if let Some(list) = cpus {
-        let wanted = CpuSet::parse_list(list)
-            .map_err(|error| JobError::Usage(format!("--cpus: {error}")))?;
-        let missing = wanted.difference(&machine.allowed);
-        if wanted.is_empty() {
-            let message = format!("--cpus names no CPU; allowed are {}", machine.allowed);
-            return Err(JobError::Usage(message));
-        }
-        if !missing.is_empty() {
-            let message = format!(
-                "--cpus {list}: not allowed here: {missing}; allowed are {}",
-                machine.allowed
-            );
-            return Err(JobError::Usage(message));
-        }
+        let wanted = named_cpus(list, &machine.allowed)?;
         // Before anything else is said of the question: there is none.
         if wanted.len() == 1 {
             return Err(JobError::Usage(format!(

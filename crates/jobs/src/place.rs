@@ -14,12 +14,13 @@ use crate::resume_check::reopen;
 use crate::stored_campaign;
 use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
+use pinwise_measure::{MemoryPolicy, MemoryUse, ProgramNote};
 use pinwise_placement::{
     Budget, Gain, Outcome, PlacementQuestion, PlacementSearch, Plan, PlanNote, PlanOrigin,
-    StopReason,
+    PlannedMemory, StopReason,
 };
 use pinwise_present::{Notice, Summary, tagged_notes};
-use pinwise_topology::{Fingerprint, SharingTree};
+use pinwise_topology::{Assignment, Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -215,10 +216,32 @@ pub(crate) fn search_stored(
     // A part is locked, too, until its conclusion is stored.
     let _lock = store.lock(info.id)?;
     let measured = measure(store, info, question.budget, &mut search, testbed, caller, events)?;
-    conclude(store, info.id, measured, &*testbed, |records, notes| Outcome {
-        notes,
-        ..search.outcome(&info.new.unit, records, None)
+    let returned = testbed.give_memory_back();
+    let testbed = &*testbed;
+    conclude(store, info.id, measured, testbed, |records, mut notes| {
+        let outcome = search.outcome(&info.new.unit, records, None);
+        let best = outcome.best.as_ref().map(|best| &best.assignment);
+        let memory = testbed.memory(best);
+        let away = memory.as_ref().zip(best).and_then(|(held, best)| away(info, held, best));
+        notes.extend(away.into_iter().chain(returned));
+        Outcome { notes, memory, ..outcome }
     })
+}
+
+/// A note on memory that lies on other nodes than the threads of the best assignment.
+fn away(info: &CampaignInfo, held: &MemoryUse, best: &Assignment) -> Option<ProgramNote> {
+    /// A program also maps what others have loaded.
+    const NOTABLE: f64 = 0.1;
+    let machine = &info.new.machine;
+    let tree = SharingTree::new(machine, info.new.alike);
+    let cpus = best.leaves().iter().filter_map(|&leaf| tree.leaves().get(leaf as usize).copied());
+    let share = held.nodes.outside(&machine.nearest_memory(&cpus.collect()));
+    match held.policy {
+        _ if share <= NOTABLE => None,
+        MemoryPolicy::Leave => Some(ProgramNote::MemoryRemote { share }),
+        MemoryPolicy::Follow => Some(ProgramNote::MemoryNotMoved { share }),
+        MemoryPolicy::Interleave => None,
+    }
 }
 
 /// A search that has ended, as it is in the store.
@@ -322,6 +345,8 @@ fn make_plan(
         return Ok(None);
     };
     plan.counts_ended_threads = counts_ended_threads(info)?;
+    let request: PlacementRequest = stored_campaign::question(info)?;
+    plan.memory = PlannedMemory::new(request.memory, &info.new.machine, &plan.cpus());
     plan.origin = Some(PlanOrigin {
         campaign: Some(store.identity(info)),
         verdict: outcome.verdict,
@@ -331,5 +356,34 @@ fn make_plan(
     match wanted {
         Some(path) => plan_file::write_plan(&path, &plan).map(|()| Some(path)),
         None => plan_file::keep_plan(store, &info.id.0.to_string(), &plan).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored_campaign::empty_store;
+    use crate::{Silent, SimulatedProcessor, placement_request::simulated};
+    use pinwise_topology::Machine;
+
+    #[test]
+    fn memory_away_from_the_threads_is_noted_by_its_policy() {
+        let (_folder, mut store) = empty_store();
+        let model = SimulatedProcessor::built_in("ultrasparc-t2");
+        let asked = PlaceRequest::from(simulated(model, Budget::Measurements(100)));
+        let (mut new, _) = asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
+        new.machine = Machine::from_shape("numa:2 core:2").unwrap();
+        let id = store.create(&new).unwrap();
+        let info = store.get(id).unwrap();
+        let note = |policy, leaves: &[u32]| {
+            let nodes = [(0, 25), (1, 75)].into_iter().collect();
+            away(&info, &MemoryUse { policy, nodes }, &Assignment::new(leaves.to_vec()))
+        };
+        let share = 0.75;
+        assert_eq!(note(MemoryPolicy::Leave, &[0, 1]), Some(ProgramNote::MemoryRemote { share }));
+        let unmoved = Some(ProgramNote::MemoryNotMoved { share });
+        assert_eq!(note(MemoryPolicy::Follow, &[0, 1]), unmoved);
+        assert_eq!(note(MemoryPolicy::Follow, &[0, 3]), None);
+        assert_eq!(note(MemoryPolicy::Interleave, &[0]), None);
     }
 }

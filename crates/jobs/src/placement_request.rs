@@ -5,6 +5,7 @@
 use crate::error::JobError;
 use crate::simulation::SimulationRequest;
 use crate::subject::{RUNTIME_METRIC, Subject};
+use pinwise_measure::MemoryPolicy;
 use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use pinwise_programs::{LiveOptions, RerunOptions};
@@ -59,6 +60,9 @@ pub struct PlacementRequest {
     pub floor: Option<f64>,
     /// A program that is started anew may run this long.
     pub limit: Duration,
+    /// Where memory lies while an assignment is measured.
+    #[serde(default, skip_serializing_if = "MemoryPolicy::is_leave")]
+    pub memory: MemoryPolicy,
 }
 
 /// The built-in workload if nothing is said.
@@ -114,6 +118,7 @@ impl PlacementRequest {
             period: Self::PERIOD,
             floor: None,
             limit: Self::LIMIT,
+            memory: MemoryPolicy::default(),
         }
     }
 

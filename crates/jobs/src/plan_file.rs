@@ -2,7 +2,9 @@
 
 use crate::error::JobError;
 use crate::output_check::{check_writable, unwritable_reason};
-use pinwise_campaign::{CampaignIdentity, CampaignInfo, Kind, Store, private_folder};
+use pinwise_campaign::{
+    CampaignIdentity, CampaignInfo, Kind, Store, private_folder, unpredictable,
+};
 use pinwise_placement::{Plan, PlanOrigin};
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -116,10 +118,8 @@ fn replace(path: &Path, plan: &Plan) -> io::Result<()> {
     }
     let mut name = OsString::from(".");
     name.push(real.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
+    name.push(format!(".{}.tmp", unpredictable()));
     let whole = real.with_file_name(name);
-    // The file may be left of a process with this number that was killed.
-    let _ = fs::remove_file(&whole);
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&whole)?;
         file.write_all(plan.to_toml().as_bytes())?;

@@ -7,12 +7,12 @@ pub(crate) use budget_check::too_few;
 use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Events, note};
 use crate::job::Caller;
-use crate::open_subject::{OpenSubject, Opening, open_with};
+use crate::open_subject::{OpenSubject, Opening, open_with, whole_machine};
 use crate::placement_request::PlacementRequest;
 use crate::profiling_cost::{decide_core_local, profiling_outlook};
 use crate::subject::Subject;
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
-use pinwise_measure::{ProgramNote, Time};
+use pinwise_measure::{MemoryPolicy, ProgramNote, Time};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::{PlacementSearch, SearchError, StrategyName};
 use pinwise_present::{Notice, figures};
@@ -49,6 +49,7 @@ pub(crate) fn prepare_search(
             "--floor needs a program that keeps running: leave it out, or add --metric",
         ));
     }
+    prepare_memory(&mut request, events)?;
     let opening = Opening { until, ..Opening::default() };
     let testbed = open_with(&request, opening, caller, events)?;
     let unit = testbed.unit().clone();
@@ -123,6 +124,30 @@ pub(crate) fn prepare_search(
     Ok(PreparedSearch { request, testbed, new, search })
 }
 
+/// Checks that the memory of the subject can be where the request wants it. With one node it always
+/// is.
+fn prepare_memory(request: &mut PlacementRequest, events: &mut dyn Events) -> Result<(), JobError> {
+    let policy = request.memory;
+    let refused = match request.subject {
+        _ if policy.is_leave() => return Ok(()),
+        Subject::Simulated(_) => Some("a model has no memory nodes: leave --memory out"),
+        Subject::Pids(_) | Subject::Tree(_) | Subject::Cgroup(_)
+            if policy == MemoryPolicy::Interleave =>
+        {
+            Some("interleave needs a program that pinwise starts: use -- CMD, or --memory follow")
+        }
+        _ => None,
+    };
+    if let Some(refused) = refused {
+        return Err(JobError::usage(refused));
+    }
+    if whole_machine()?.memory_nodes().len() < 2 {
+        request.memory = MemoryPolicy::Leave;
+        note(events, ProgramNote::OneMemoryNode)?;
+    }
+    Ok(())
+}
+
 /// Gives `checked` back. If it is an error, notes on threads that are left alone come first: they
 /// may be its cause.
 pub(crate) fn with_left_alone<T>(
@@ -179,6 +204,26 @@ mod tests {
         let error = prepared.err().unwrap().to_string();
         let refused = "--floor needs a program that keeps running: leave it out, or add --metric";
         assert_eq!(error, refused);
+    }
+
+    #[test]
+    fn memory_that_cannot_be_where_it_is_wanted_is_refused() {
+        let of = |subject, memory| {
+            let mut request = PlacementRequest::new(subject, "io:rchar");
+            request.memory = memory;
+            let told = prepare_memory(&mut request, &mut Silent);
+            told.map(|()| request.memory).map_err(|error| error.to_string())
+        };
+        let refused = of(Subject::Pids(vec![1]), MemoryPolicy::Interleave).unwrap_err();
+        assert!(refused.starts_with("interleave needs a program that pinwise starts"));
+        let model = crate::SimulatedProcessor::built_in("ultrasparc-t2");
+        let model = crate::placement_request::simulated(model, Budget::Measurements(9)).subject;
+        let refused = of(model, MemoryPolicy::Follow).unwrap_err();
+        assert_eq!(refused, "a model has no memory nodes: leave --memory out");
+        assert_eq!(of(Subject::Pids(vec![1]), MemoryPolicy::Leave), Ok(MemoryPolicy::Leave));
+        let nodes = whole_machine().unwrap().memory_nodes().len();
+        let kept = if nodes > 1 { MemoryPolicy::Follow } else { MemoryPolicy::Leave };
+        assert_eq!(of(Subject::Pids(vec![1]), MemoryPolicy::Follow), Ok(kept));
     }
 
     /// Otherwise a part of `tune` would pass on a budget that is not the user's.

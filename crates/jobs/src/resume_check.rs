@@ -81,6 +81,7 @@ fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
         machine.notes.clear();
         // Earlier versions did not read them.
         (machine.isolated, machine.nohz_full) = (CpuSet::new(), CpuSet::new());
+        machine.exclusive.clear();
         machine
     };
     let (began_on, now) = (compared(began_on), compared(now));

@@ -1,5 +1,5 @@
-//! Leaves a service with a number of threads: the one that fresh windows confirm, or its own. A
-//! service is a process that runs already.
+//! Gives a service its own number of threads back. A service is a process that runs already. The
+//! caller keeps the number that fresh windows confirm.
 //!
 //! Only a number that a command sets stays. Limits are put back in any case. If pinwise ends
 //! before this, the guardian gives the service its own number.

@@ -267,6 +267,7 @@ impl Job for TuneRequest {
         let plan = self.plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { plan, ..self.clone() };
         let (question, machine) = number_question(&self)?;
+        question.check_output(None)?;
         let asked = serde_json::to_value(&asked)?;
         let new = question.campaign(Self::KIND, machine, asked, caller);
         Ok((NewCampaign { seed: 1, ..new }, self))
@@ -288,7 +289,8 @@ impl Job for TuneRequest {
             // The program may use as many contexts as at its start.
             ThreadsRequest::reopen(&number, caller, store)?;
         }
-        let (_, machine) = number_question(&request)?;
+        let (question, machine) = number_question(&request)?;
+        question.check_output(Some(info.started))?;
         check_machine(info, &machine)?;
         Ok(request)
     }
@@ -735,7 +737,7 @@ mod tests {
         assert!(told.contains("narrow") && told.ends_with("the answer names a --budget"), "{told}");
         // The number took the budget, and one round of three ways follows.
         let Some(Notice::WideIntervals { takes: Some(takes), .. }) = short(1.0, 1.0) else {
-            panic!("no overrun is told")
+            panic!("no overrun")
         };
         assert!(takes >= 1.0 + 3.0 * 3.0 * window, "{takes}");
     }

@@ -2,6 +2,13 @@
 
 use std::fs;
 
+/// CAP_SYS_ADMIN.
+const SYS_ADMIN: u32 = 21;
+/// CAP_PERFMON.
+const PERFMON: u32 = 38;
+/// CAP_BPF.
+const BPF: u32 = 39;
+
 /// The effective set (`CapEff` in `/proc/self/status`), one bit per capability; 0 if the file is
 /// not readable.
 pub fn effective() -> u64 {
@@ -22,7 +29,7 @@ pub fn holds(set: u64, capability: u32) -> bool {
 /// Whether a set permits loading programs that watch the kernel: CAP_SYS_ADMIN, or CAP_PERFMON and
 /// CAP_BPF.
 pub fn permit_bpf(set: u64) -> bool {
-    holds(set, 21) || (holds(set, 38) && holds(set, 39))
+    holds(set, SYS_ADMIN) || (holds(set, PERFMON) && holds(set, BPF))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
 use crate::guardian_limits::GRACE;
+use crate::memory::InitialMemory;
 use crate::realtime::keep_nice;
 use crate::stream::{Streams, Tail, follow};
 use crate::target_error::TargetError;
@@ -56,6 +57,8 @@ pub struct Launch {
     pub stdout: Output,
     /// Where its standard error goes.
     pub stderr: Output,
+    /// Where its memory lies; as the kernel decides by default.
+    pub memory: Option<InitialMemory>,
 }
 
 /// A launched program. Until [`LaunchedProgram::wait`], its number belongs to it alone, also as a
@@ -216,6 +219,9 @@ impl Launch {
         });
         command.stdout(stdio(&self.stdout)?).stderr(stdio(&self.stderr)?);
         keep_nice(&mut command);
+        if let Some(memory) = &self.memory {
+            memory.apply(&mut command);
+        }
         guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         // Before: the program may already run for a while when `spawn` returns.
         let begin = Instant::now();

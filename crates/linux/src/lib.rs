@@ -12,6 +12,7 @@ mod guardian;
 mod guardian_limits;
 mod launch;
 mod machine_snapshot;
+pub mod memory;
 mod pinner;
 mod plan_pinner;
 pub mod process;
@@ -43,6 +44,7 @@ pub use guardian::{
 pub use guardian_limits::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
+pub use memory::{InitialMemory, MemoryError};
 pub use pinner::likely_pinner;
 pub use plan_pinner::{EndedThreads, LookError, Pinned, PinnerThread, PlanPinner};
 pub use process_lock::{ProcessLock, ProcessLockedError};

@@ -11,7 +11,7 @@
 //! Links are followed only if they lead back into the root. A recording from a stranger must not
 //! read other files.
 
-use pinwise_topology::{Machine, MachineError, Snapshot, SnapshotFiles, component};
+use pinwise_topology::{Machine, MachineError, Snapshot, SnapshotFiles, component, is_exclusive};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// Larger than any file that describes a machine (`/proc/cpuinfo` of 4,096 CPUs is 6 MB).
 const LARGEST_FILE: u64 = 16 << 20;
+
+/// More control groups are not looked at.
+const MOST_GROUPS: usize = 10_000;
 
 /// Why a machine could not be captured or recorded.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +86,16 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     for path in snapshot.cpuset_files().concat() {
         root.add(&mut snapshot, &path)?;
     }
+    if let Some((mount, [own, list])) = snapshot.cpuset_tree() {
+        for group in root.groups(&mount, own) {
+            if let Some(text) = root.read(&group, own)
+                && std::str::from_utf8(&text).is_ok_and(is_exclusive)
+            {
+                snapshot.insert(&format!("{group}/{own}"), text)?;
+                root.add(&mut snapshot, &format!("{group}/{list}"))?;
+            }
+        }
+    }
     Ok(snapshot)
 }
 
@@ -135,6 +148,26 @@ impl Root {
                 }
             }
             found = inner;
+        }
+        found.sort();
+        found
+    }
+
+    /// The control groups below `mount` that have a file of this name. Others have no cpuset, nor
+    /// has any group below them.
+    fn groups(&self, mount: &str, name: &str) -> Vec<String> {
+        let mut found = vec![mount.to_owned()];
+        let mut next = 0;
+        while next < found.len().min(MOST_GROUPS) {
+            let parent = found[next].clone();
+            next += 1;
+            let Ok(entries) = std::fs::read_dir(self.0.join(&parent)) else { continue };
+            let directories = entries.flatten().filter(|entry| {
+                entry.file_type().is_ok_and(|kind| kind.is_dir())
+                    && entry.path().join(name).exists()
+            });
+            let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
+            found.extend(names.map(|name| format!("{parent}/{name}")));
         }
         found.sort();
         found
@@ -318,6 +351,28 @@ mod tests {
             b"Node 0 MemTotal: 5 kB\nNode 0 MemFree: 3 kB\n".to_vec(),
         );
         assert_eq!(node, b"Node 0 MemTotal: 5 kB\n");
+    }
+
+    #[test]
+    fn control_groups_with_cpus_of_their_own_are_captured_and_no_others() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "proc/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
+        write(root.path(), "sys/devices/system/cpu/online", "0-3");
+        let group = |path: &str, name: &str, text: &str| {
+            write(root.path(), &format!("sys/fs/cgroup/{path}{name}"), text);
+        };
+        group("", "cgroup.controllers", "cpuset\n");
+        for (path, kind) in [("plain/", "member\n"), ("a/", "root\n"), ("a/b/", "isolated\n")] {
+            group(path, "cpuset.cpus.partition", kind);
+            group(path, "cpuset.cpus.effective", "2-3\n");
+        }
+        // Without a cpuset there, nobody looks further.
+        group("none/below/", "cpuset.cpus.partition", "root\n");
+        let machine = Machine::from_snapshot(&capture(root.path()).unwrap()).unwrap();
+        let groups: Vec<&str> =
+            machine.exclusive.iter().map(|exclusive| exclusive.group.as_str()).collect();
+        assert_eq!(groups, ["/a", "/a/b"]);
+        assert_eq!(machine.exclusive[0].cpus.to_string(), "2,3");
     }
 
     #[test]

@@ -230,6 +230,11 @@ impl PlanPinner {
             .collect()
     }
 
+    /// The processes of the threads that have a place, and the CPUs of that.
+    pub fn places(&self) -> impl Iterator<Item = (Pid, &CpuSet)> {
+        self.living().filter_map(|seen| Some((seen.id.pid, &self.wanted[seen.place?].1)))
+    }
+
     /// Whether every process has ended.
     pub fn ended(&self) -> bool {
         self.roster.members().is_empty()

@@ -27,7 +27,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How long a hold of another is waited for.
+/// How long to wait for a lock that another process holds.
 #[derive(Clone, Copy)]
 struct Patience {
     /// If a search has it: the search may be at its very end.

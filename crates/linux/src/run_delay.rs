@@ -1,4 +1,4 @@
-//! How long the calling thread waited for a CPU: what it reads late may have come earlier.
+//! How long the calling thread waited for a CPU. What it reads may be older by that time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -3,6 +3,7 @@
 //! - Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel
 //!   does not.
 //! - Scheduling classes: raw system calls, because musl's wrappers return `ENOSYS`.
+//! - The memory of NUMA nodes.
 //! - The events of perf_event_open(2) and the buffer of their records.
 //! - The time stamp counter.
 
@@ -13,6 +14,7 @@ pub use event::{CountedEvent, Counter, try_event};
 pub use ring::SwitchRing;
 
 use pinwise_topology::{CpuId, CpuSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::mem::size_of;
 use std::ops::Sub;
@@ -82,6 +84,58 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Moves the pages of a process from nodes to others. Returns how many could not be moved.
+pub fn migrate_pages(pid: i32, from: &BTreeSet<u32>, to: &BTreeSet<u32>) -> io::Result<u64> {
+    // The kernel takes two masks of one length.
+    let longest = from.last().max(to.last()).copied();
+    let [from, to] = [from, to].map(|nodes| node_words(nodes, longest));
+    // SAFETY: the kernel reads at most the bits it is told of from each vector, which has them.
+    let left = unsafe {
+        libc::syscall(libc::SYS_migrate_pages, pid, node_bits(&from), from.as_ptr(), to.as_ptr())
+    };
+    u64::try_from(left).map_err(|_| io::Error::last_os_error())
+}
+
+/// How a program that starts gets its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryMode {
+    /// From one node while it has room.
+    Preferred,
+    /// From several nodes in turn.
+    Interleave,
+}
+
+/// Has `command` start with its memory on `nodes`. It does not start where that is refused.
+pub fn start_with_memory(command: &mut Command, mode: MemoryMode, nodes: &BTreeSet<u32>) {
+    let mode = match mode {
+        MemoryMode::Preferred => libc::MPOL_PREFERRED,
+        MemoryMode::Interleave => libc::MPOL_INTERLEAVE,
+    };
+    let words = node_words(nodes, nodes.last().copied());
+    let apply = move || {
+        // SAFETY: the kernel reads at most the bits it is told of from the vector, which has them.
+        let done = unsafe {
+            libc::syscall(libc::SYS_set_mempolicy, mode, words.as_ptr(), node_bits(&words))
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec, the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(apply) };
+}
+
+fn node_words(nodes: &BTreeSet<u32>, last: Option<u32>) -> Vec<libc::c_ulong> {
+    let mut words = vec![0; last.map_or(0, |node| node as usize) / BITS + 1];
+    for &node in nodes {
+        words[node as usize / BITS] |= 1 << (node as usize % BITS);
+    }
+    words
+}
+
+/// The length that the kernel is told: it takes one bit less.
+fn node_bits(words: &[libc::c_ulong]) -> libc::c_ulong {
+    (words.len() * BITS + 1) as libc::c_ulong
 }
 
 fn from_words(words: &[libc::c_ulong]) -> CpuSet {
@@ -211,6 +265,13 @@ mod tests {
             let set: CpuSet = cpus.into_iter().map(CpuId).collect();
             prop_assert_eq!(from_words(&to_words(&set)), set);
         }
+    }
+
+    #[test]
+    fn masks_of_nodes_have_the_length_of_the_longer_one() {
+        assert_eq!(node_words(&[1, 3].into(), Some(70)), [0b1010, 0]);
+        assert_eq!(node_words(&[70].into(), Some(70)), [0, 1 << (70 % BITS)]);
+        assert_eq!(node_bits(&[0, 0]), 2 * BITS as libc::c_ulong + 1);
     }
 
     #[test]

@@ -39,12 +39,11 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The CPUs on which threads with these masks are placed. It is the mask that most of them have, of
-/// equally frequent ones the largest. A thread that may not use all of them has no place there.
+/// The CPUs on which threads with these masks are placed. Masks above one CPU come first, then the
+/// most frequent, then the largest. A thread that may not use all of these CPUs is not placed.
 pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
-    // Of equal ones the first.
-    // One CPU is no choice.
+    // One CPU is no choice. Of equal masks it takes the first.
     let usual = masks.iter().rev().max_by_key(|mask| (mask.len() > 1, frequency(mask), mask.len()));
     usual.cloned().unwrap_or_default()
 }
@@ -245,6 +244,11 @@ impl Target {
     pub fn is_gone(&self) -> bool {
         let members = self.roster.members();
         self.running.is_none() && members.iter().all(|member| process::ended(member.pid))
+    }
+
+    /// Whether pinwise launched it: then it ends with the search.
+    pub fn is_launched(&self) -> bool {
+        self.running.is_some()
     }
 
     /// Whether pinwise launched it and it ended successfully.

@@ -160,7 +160,6 @@ impl From<TargetError> for MeasureError {
     }
 }
 
-/// The two causes that a user can do something about by themselves, in their words.
 /// Why a program could not be started, and what to do.
 pub fn why_not_started(cause: &io::Error) -> String {
     match cause.kind() {

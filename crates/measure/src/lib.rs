@@ -5,6 +5,7 @@ mod disturbances;
 mod fame;
 mod interrupt;
 mod measurement;
+mod memory;
 mod microbenchmark;
 mod note;
 mod probe;
@@ -15,6 +16,7 @@ pub use disturbances::{Disturbances, OtherLoad};
 pub use fame::Fame;
 pub use interrupt::Interrupt;
 pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
+pub use memory::{MemoryPolicy, MemoryUse, NodePages};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };

@@ -192,6 +192,28 @@ pub enum ProgramNote {
     ThreadsMissed,
     /// The kernel does not report migrations. They count as 0.
     MigrationsUnseen,
+    /// The machine has one node with memory, so that nothing can be moved.
+    OneMemoryNode,
+    /// Memory lies on nodes on which the threads of the best assignment do not run.
+    MemoryRemote {
+        /// Its share of all memory.
+        share: f64,
+    },
+    /// Memory should have gone with the threads and could not be moved.
+    MemoryNotMoved {
+        /// Its share of all memory.
+        share: f64,
+    },
+    /// After the search memory lies on other nodes than before.
+    MemoryNotReturned {
+        /// Its share of all memory.
+        share: f64,
+    },
+    /// Automatic NUMA balancing moved pages of some program meanwhile.
+    NumaBalancing {
+        /// How many.
+        pages: u64,
+    },
     /// A sentence that begins small and has no full stop. It comes from a store that was written
     /// before notes had kinds, or from a source with only text.
     Text {

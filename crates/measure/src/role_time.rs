@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn the_paper_s_critical_threads_are_found_from_its_table_of_ferret() {
-        // Table IV, n = 11: USR and SYS of load, USR of the others. (From n = 15 on the loading
-        // thread is busy all the time as well.)
+        // Table IV, n = 11: USR and SYS of load, USR of the others. From n = 15 on the loading
+        // thread is busy all the time as well.
         let stages = [
             ("load", 0.673),
             ("segment", 0.054),

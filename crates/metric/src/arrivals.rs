@@ -172,7 +172,7 @@ impl Arrivals for MatchingLines {
                 quotable(last)
             ),
             (_, lines) => format!(
-                "{} gave {} ({} bytes), of which {} matched, then nothing more",
+                "{} gave {} ({} bytes), {} matched, then nothing more",
                 self.from,
                 counted(lines, "line"),
                 self.bytes,
@@ -378,7 +378,7 @@ pub(crate) mod tests {
         say("encoded in 5.3 s");
         assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().sample.value, 5.0);
         assert_eq!(lines.next(soon, &|| false), Ok(None));
-        let some = "gave 3 lines (30 bytes), of which 1 matched, then nothing more";
+        let some = "gave 3 lines (30 bytes), 1 matched, then nothing more";
         assert!(lines.received().ends_with(some), "{}", lines.received());
         drop(sender);
         assert!(

@@ -91,6 +91,9 @@ impl FileFollower {
             if self.behind {
                 return Ok(lines);
             }
+            // Nobody ends its last line any more. A status file that is renamed into place may
+            // have no other.
+            lines.extend(open.unfinished());
             self.open = None;
         }
         let open = match &mut self.open {
@@ -162,6 +165,12 @@ impl Open {
         Ok(self.first_seen.is_some())
     }
 
+    /// The unfinished line, taken as it is.
+    fn unfinished(&mut self) -> Option<String> {
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).into_owned();
+        Some(line).filter(|line| !line.is_empty())
+    }
+
     /// Reads on, [`MOST`] bytes at most. Returns whether that was everything.
     fn take(&mut self, lines: &mut Vec<String>, late: Duration) -> io::Result<bool> {
         let whole = self.rewritten(late)?;
@@ -196,8 +205,7 @@ impl Open {
         }
         if whole && all && !self.partial.is_empty() {
             // A file that is written anew each time need not end in a newline.
-            lines.push(String::from_utf8_lossy(&self.partial).into_owned());
-            self.partial.clear();
+            lines.extend(self.unfinished());
         }
         // Looked at after reading: what is appended in between shows in the length, and is not
         // taken for a rewrite.
@@ -325,6 +333,20 @@ mod tests {
             .unwrap()
             .write_all(text.as_bytes())
             .unwrap();
+    }
+
+    #[test]
+    fn a_file_renamed_into_place_need_not_end_in_a_newline() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, new] = ["status", "new"].map(|name| folder.path().join(name));
+        let mut follower = FileFollower::new(path.clone());
+        let mut seen = Vec::new();
+        for done in 1..=4 {
+            fs::write(&new, format!("done {done}")).unwrap();
+            fs::rename(&new, &path).unwrap();
+            seen.extend(follower.lines().unwrap());
+        }
+        assert_eq!(seen, ["done 1", "done 2", "done 3"], "a later one may still be written");
     }
 
     #[test]

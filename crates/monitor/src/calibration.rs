@@ -5,6 +5,10 @@
 //! alternate. Each turn has many rounds, because switching the layer on may take a hundred times as
 //! long as a round. It compares the CPU time of the cheapest round of each kind. Other programs do
 //! not use up CPU time, and a disturbance only makes a round more expensive.
+//!
+//! A layer that seems to cost nothing was measured in disturbed rounds. So turns go on until it
+//! costs something. A layer that still costs nothing is refused: pinwise could not give up a layer
+//! whose cost it does not know.
 
 use crate::overhead::own_time;
 use pinwise_linux::{RealtimeClass, sys};
@@ -16,12 +20,16 @@ use std::time::{Duration, Instant};
 
 /// Turns of each kind, fewer where they take longer than [`PATIENCE`].
 const TURNS: usize = 5;
+/// Turns of each kind until a layer costs something, fewer where they take longer than
+/// [`LAST_PATIENCE`].
+const MOST_TURNS: usize = 50;
 /// Rounds of a turn.
 const ROUNDS: usize = 20;
 /// Handovers in each direction in a round: 0.1 ms, short enough that most rounds are not disturbed.
 const HANDOVERS: u32 = 40;
 /// Next to busy threads an ordinary thread waits for each of its turns.
 const PATIENCE: Duration = Duration::from_millis(300);
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// CPU time that a layer adds to a switch with its wake-up. `work` makes the layer watch the
 /// calling thread and those it creates, or stop.
@@ -31,27 +39,42 @@ pub(super) fn per_switch(
     // A separate thread, because it goes to one CPU and stays there.
     scope(|scope| {
         let calibration =
-            Builder::new().name("monitor-ping".into()).spawn_scoped(scope, || alternate(work))?;
+            Builder::new().name("monitor-ping".into()).spawn_scoped(scope, || on_one_cpu(work))?;
         calibration.join().unwrap_or_else(|_| Err(io::Error::other("a thread died")))
     })
 }
 
-fn alternate(work: &mut dyn FnMut(bool) -> io::Result<()>) -> io::Result<Duration> {
+fn on_one_cpu(work: &mut dyn FnMut(bool) -> io::Result<()>) -> io::Result<Duration> {
     let one: CpuSet = sys::affinity(0)?.first().into_iter().collect();
     sys::set_affinity(0, &one)?;
-    let mut cheapest = [Duration::MAX; 2];
     let begin = Instant::now();
-    for turn in 0..TURNS {
-        if turn > 0 && begin.elapsed() > PATIENCE {
+    let difference = alternate(work, &mut rounds, &mut || begin.elapsed())?;
+    Ok(difference / (2 * HANDOVERS))
+}
+
+/// What the layer adds to a round: the difference of the cheapest rounds of each kind. `round`
+/// measures the cheapest round of a turn. `elapsed` is the time since the start.
+fn alternate(
+    work: &mut dyn FnMut(bool) -> io::Result<()>,
+    round: &mut dyn FnMut() -> io::Result<Duration>,
+    elapsed: &mut dyn FnMut() -> Duration,
+) -> io::Result<Duration> {
+    let mut cheapest = [Duration::MAX; 2];
+    for turn in 0..MOST_TURNS {
+        let difference = cheapest[1].saturating_sub(cheapest[0]);
+        if !difference.is_zero() && (turn >= TURNS || elapsed() > PATIENCE) {
+            return Ok(difference);
+        }
+        if elapsed() > LAST_PATIENCE {
             break;
         }
-        cheapest[0] = cheapest[0].min(rounds()?);
+        cheapest[0] = cheapest[0].min(round()?);
         work(true)?;
-        let watched = rounds();
+        let watched = round();
         work(false)?;
         cheapest[1] = cheapest[1].min(watched?);
     }
-    Ok(cheapest[1].saturating_sub(cheapest[0]) / (2 * HANDOVERS))
+    Err(io::Error::other("other programs hide what a context switch costs with it"))
 }
 
 /// The cheapest round of a turn.
@@ -104,17 +127,46 @@ fn handovers() -> io::Result<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// What `alternate` says of a layer. The cheapest round of each turn takes `watched` with it,
+    /// and `alone` without it, in ns. A turn takes `turn`. The second is how many turns there were.
+    fn adds(alone: &[u64], watched: &[u64], turn: Duration) -> (Result<u64, String>, usize) {
+        let (on, turns) = (Cell::new(false), Cell::new(0));
+        let mut work = |work: bool| {
+            assert_ne!(on.replace(work), work);
+            turns.set(turns.get() + usize::from(work));
+            Ok(())
+        };
+        // A turn is counted when the layer is turned on.
+        let mut round = || {
+            let (of, turn) =
+                if on.get() { (watched, turns.get() - 1) } else { (alone, turns.get()) };
+            Ok(Duration::from_nanos(of[turn.min(of.len() - 1)]))
+        };
+        let mut elapsed = || turn * turns.get() as u32;
+        let adds = alternate(&mut work, &mut round, &mut elapsed);
+        assert!(!on.get(), "it stays on");
+        (adds.map(|adds| adds.as_nanos() as u64).map_err(|error| error.to_string()), turns.get())
+    }
 
     #[test]
-    fn a_layer_is_turned_off_as_often_as_on() {
-        let mut on = 0;
-        let cost = per_switch(&mut |work| {
-            on += if work { 1 } else { -1 };
-            assert!((0..=1).contains(&on));
-            Ok(())
-        });
-        cost.unwrap();
-        assert_eq!(on, 0);
+    fn disturbed_rounds_do_not_count() {
+        let quick = Duration::from_millis(5);
+        assert_eq!(adds(&[700, 100, 900], &[500, 400, 150, 800], quick), (Ok(50), TURNS));
+        assert_eq!(adds(&[100], &[150], 2 * PATIENCE), (Ok(50), 1));
+    }
+
+    #[test]
+    fn turns_go_on_until_the_layer_costs_something_and_it_is_refused_if_it_never_does() {
+        let hidden = [900, 900, 900, 900, 900, 900, 100];
+        assert_eq!(adds(&hidden, &[150], PATIENCE / 100), (Ok(50), 7));
+        assert_eq!(adds(&hidden, &[150], PATIENCE), (Ok(50), 7));
+        for (turn, turns) in [(PATIENCE / 100, MOST_TURNS), (LAST_PATIENCE / 2, 3)] {
+            let (refused, taken) = adds(&[100], &[90], turn);
+            assert_eq!(taken, turns);
+            assert!(refused.unwrap_err().contains("other programs hide"));
+        }
     }
 
     #[test]

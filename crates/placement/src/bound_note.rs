@@ -133,7 +133,7 @@ impl BoundNote {
             | Refusal::NoEnd { .. }
             | Refusal::NoMaximum { .. } => Some(true),
             Refusal::Constant { .. } | Refusal::Range => Some(false),
-            Refusal::Confidence(_) | Refusal::NotFinite { .. } => None,
+            Refusal::Confidence { .. } | Refusal::NotFinite { .. } => None,
         }
     }
 }
@@ -144,7 +144,7 @@ impl From<Refusal> for BoundNote {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             // A bare number has no fields.
-            Refusal::Confidence(_) => Self::Text { text: refusal.to_string() },
+            Refusal::Confidence { .. } => Self::Text { text: refusal.to_string() },
             other => Self::Refusal(other),
         }
     }
@@ -171,7 +171,7 @@ mod tests {
             BoundNote::Diagnostic(Diagnostic::Saturated { ties: 6 }),
             BoundNote::Diagnostic(Diagnostic::Unbounded),
             BoundNote::from(Refusal::Constant { value: 80.0, n: 60 }),
-            BoundNote::from(Refusal::Confidence(2.0)),
+            BoundNote::from(Refusal::Confidence { confidence: 2.0 }),
         ];
         let written = serde_json::json!({ "notes": notes });
         assert_eq!(written["notes"][4], serde_json::json!({ "kind": "saturated", "ties": 6 }));

@@ -85,12 +85,12 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "numactl",
-        about: "numactl --physcpubind=LIST, to put before the command",
+        about: "numactl --physcpubind=LIST and memory, before the command",
         write: whole_process::numactl,
     },
     Format {
         name: "systemd",
-        about: "a drop-in for a unit: CPUAffinity=",
+        about: "a drop-in for a unit: CPUAffinity=, NUMAPolicy=",
         write: whole_process::systemd,
     },
     Format {
@@ -157,6 +157,10 @@ impl Format {
             )));
         }
         let mut export = (self.write)(plan).map_err(refused)?;
+        let left_out =
+            plan.memory.as_ref().filter(|_| !whole_process::SAY_MEMORY.contains(&self.name));
+        let policy = left_out.map(|memory| memory.policy);
+        export.notes.extend(policy.map(|policy| ExportNote::MemoryLeftOut { policy }));
         export.notes.extend(number.map(|n| ExportNote::ForNumber { n }));
         Ok(export)
     }

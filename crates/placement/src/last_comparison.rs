@@ -36,7 +36,8 @@ pub enum Way {
 /// How much faster one way is than another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Ratio of the mean performances, less 1.
+    /// Estimated ratio of the performances, less 1. By means it is the ratio of the means, by ranks
+    /// the Hodges-Lehmann estimate.
     pub mean: f64,
     /// Lower end of its interval.
     #[serde(deserialize_with = "no_low")]
@@ -207,8 +208,8 @@ impl ComparedRounds {
             && self.choice(fewer, 2.0 * precision) != LastComparisonVerdict::Undecided
     }
 
-    /// Whether `way` may be better than the default by more than a share of `within`. It must be as
-    /// possible that it is not better.
+    /// Whether the gain of `way` over the default may exceed the share `within`, and may also be 0
+    /// or less.
     pub fn is_open(&self, way: Way, within: f64) -> bool {
         let gain = self.gain(way, Way::Default);
         gain.is_none_or(|gain| gain.low <= 0.0 && gain.high > within)

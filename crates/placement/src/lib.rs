@@ -38,7 +38,7 @@ pub use outcome::{Drift, Outcome, OutcomeNote, PlacedAssignment, PlacementVerdic
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{
     MachineCondition, Plan, PlanDifference, PlanError, PlanEvidence, PlanNote, PlanOrigin,
-    PlannedNumber, PlannedThread,
+    PlannedMemory, PlannedNumber, PlannedThread,
 };
 pub use question::{
     BlackboxOptions, Budget, LevelSource, PlacementQuestion, StrategyName, TestbedAbilities,

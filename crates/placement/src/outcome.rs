@@ -14,7 +14,7 @@ use crate::{BlackboxForecast, Bound, PlacementQuestion, StopReason, StrategyReas
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_measure::{
-    ProgramNote, Setting, Unit, Workload, optional_value_or_text, values_or_text,
+    MemoryUse, ProgramNote, Setting, Unit, Workload, optional_value_or_text, values_or_text,
 };
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,9 @@ pub struct Outcome {
     /// Notes on what disturbed the measurements: a busy machine, a metric that may be a total.
     #[serde(default, deserialize_with = "values_or_text")]
     pub notes: Vec<ProgramNote>,
+    /// The memory under which the best assignment was measured; `None` if that is not known.
+    #[serde(default)]
+    pub memory: Option<MemoryUse>,
     /// The cost of the search.
     pub cost: SearchCost,
     /// Why the last measurement that failed did.
@@ -212,6 +215,7 @@ impl Outcome {
             assignments: count.to_string(),
             drift,
             notes: Vec::new(),
+            memory: None,
             cost,
             failure: records.iter().rev().find_map(|record| {
                 let error = record.outcome.as_ref().err()?.message.clone();

@@ -16,10 +16,10 @@ use error::malformed;
 
 use crate::{Estimate, Outcome, PlacementVerdict};
 use pinwise_campaign::CampaignIdentity;
-use pinwise_measure::{Unit, Workload, values_or_text};
-use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
+use pinwise_measure::{MemoryPolicy, Unit, Workload, values_or_text};
+use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The version of the file format that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -43,9 +43,9 @@ pub struct Plan {
     version: u32,
     /// The command or the name of the program.
     pub program: String,
-    /// The numbers in names count threads that have ended, too. Then `pigz#2` is the third thread
-    /// of that name which a run creates. So it is if the search started the program for each
-    /// measurement. Else they count the threads that live.
+    /// True: the numbers in names count ended threads too. `pigz#2` is the third thread of that
+    /// name that a run creates. A search that starts the program for each measurement counts so.
+    /// False: they count living threads.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_ended_threads: bool,
     /// The search that found it; absent from a plan that was written otherwise.
@@ -57,6 +57,9 @@ pub struct Plan {
     /// How many threads the program is to have; absent if that was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<PlannedNumber>,
+    /// Where its memory is to lie; absent if that is left to the operating system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<PlannedMemory>,
     /// The machine it was found on.
     pub machine: Fingerprint,
     /// The threads, in the order of their creation. None: they are left to the operating system,
@@ -108,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    const EXPLAINING: [&str; 13] = [
+    pub const EXPLAINING: [&str; 15] = [
         "drift",
         "default_assumed",
         "default_inferred",
@@ -122,11 +125,13 @@ impl PlanNote {
         "lines_added",
         "left_alone",
         "pieces",
+        "memory_remote",
+        "memory_not_returned",
     ];
 
     /// Whether it weakens the result.
     pub fn weakens(&self) -> bool {
-        // While a number was placed, that.
+        // A note about a placed number has the real kind inside.
         let within = self.values.get("note").and_then(|note| note.get("kind"));
         let kind = within.and_then(toml::Value::as_str).unwrap_or(&self.kind);
         !Self::EXPLAINING.contains(&kind)
@@ -175,6 +180,28 @@ impl PlannedNumber {
             |name: &str| name.starts_with("LD_") || ENDS.iter().any(|end| name.ends_with(end));
         let variables = self.environment.iter().map(|(name, value)| (&**name, &**value));
         variables.filter(move |(name, value)| *value != n || loads(name))
+    }
+}
+
+/// Where the memory of a program is to lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedMemory {
+    /// How it gets there.
+    pub policy: MemoryPolicy,
+    /// The nodes: with [`MemoryPolicy::Follow`] those of the plan's CPUs.
+    pub nodes: BTreeSet<u32>,
+}
+
+impl PlannedMemory {
+    /// The memory of threads on `cpus`. `None`: it is left to the operating system.
+    pub fn new(policy: MemoryPolicy, machine: &Machine, cpus: &CpuSet) -> Option<Self> {
+        let nodes = match policy {
+            MemoryPolicy::Leave => return None,
+            MemoryPolicy::Follow => machine.nearest_memory(cpus),
+            MemoryPolicy::Interleave => machine.memory_nodes(),
+        };
+        Some(Self { policy, nodes })
     }
 }
 
@@ -229,6 +256,7 @@ impl Plan {
             origin: None,
             measured: None,
             number: None,
+            memory: None,
             machine,
             threads,
         }
@@ -286,6 +314,9 @@ impl Plan {
             Some(PlannedNumber { n: 0, .. }) => return Err(PlanError::NoNumber),
             _ => {}
         }
+        if plan.memory.as_ref().is_some_and(|memory| memory.nodes.is_empty()) {
+            return Err(PlanError::NoNodes);
+        }
         let mut names = HashSet::new();
         for thread in &plan.threads {
             if !names.insert(&thread.name) {
@@ -333,7 +364,6 @@ impl PlanEvidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_topology::Machine;
 
     fn plan() -> Plan {
         let thread = |name: &str, role: &str, cpus: &str| PlannedThread {
@@ -367,6 +397,25 @@ mod tests {
     fn campaign() -> CampaignIdentity {
         let number = pinwise_campaign::CampaignId(12);
         CampaignIdentity { store: "a, b.db".into(), number, started: 1_790_000_000 }
+    }
+
+    #[test]
+    fn a_plan_says_where_memory_lies_if_that_is_not_left_to_the_system() {
+        let machine = Machine::from_shape("numa:2 core:2").unwrap();
+        let cpus = CpuSet::parse_list("3").unwrap();
+        let memory = |policy| PlannedMemory::new(policy, &machine, &cpus);
+        assert_eq!(memory(MemoryPolicy::Leave), None);
+        for (policy, nodes) in [("follow", "[1]"), ("interleave", "[0, 1]")] {
+            let of =
+                if policy == "follow" { MemoryPolicy::Follow } else { MemoryPolicy::Interleave };
+            let placed = Plan { memory: memory(of), ..plan() };
+            let text = placed.to_toml();
+            let table = format!("[memory]\npolicy = \"{policy}\"\nnodes = {nodes}\n");
+            assert!(text.contains(&table), "{text}");
+            assert_eq!(Plan::parse(&text), Ok(placed));
+            let none = text.replace(&format!("nodes = {nodes}"), "nodes = []");
+            assert_eq!(Plan::parse(&none), Err(PlanError::NoNodes));
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Intervals for means and for ratios of paired means.
 //!
-//! The average is the plain mean, on purpose: it is the work of an hour. Windows may fall into two
-//! groups (a bistable baseline). A median shows one group and hides the other. A stray window then
-//! widens the interval. It does not move a conclusion, since the windows of all ways are
-//! interleaved and compared round by round.
+//! The average is the plain mean, because it gives the throughput in the long run. Windows may fall
+//! into two groups (a bistable baseline). A median shows one group and hides the other. A stray
+//! window then widens the interval. It does not move a conclusion, since the windows of all ways
+//! are interleaved and compared round by round.
 
 use pinwise_figures::{self as figures, Scale};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -167,7 +167,7 @@ fn ratio_by(
 /// How many independent values say as much about the mean as these deviations from it. They are in
 /// the order of time. Another program that is busy for many rounds makes neighbours alike.
 ///
-/// The variance of a mean is that of one value times τ / n, with τ = 1 + 2 Σ ρ(k) over all lags.
+/// The variance of a mean is that of one value times τ / n. τ is 1 + 2 Σ ρ(k) over all lags.
 /// Sums of two neighbouring autocorrelations ρ should be positive and fall. So τ is summed up to
 /// the first pair that is not positive (C. J. Geyer, "Practical Markov chain Monte Carlo",
 /// Statistical Science 7, 1992, section 3.3). Chance makes τ too large. So independent values count

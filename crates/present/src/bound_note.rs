@@ -79,7 +79,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             figures::percent(*share)
         ),
         BoundNote::UnpinnedBetter { unpinned, high } => format!(
-            "unpinned ({}) beats the bound ({}): none is claimed, repeat",
+            "unpinned got to {}, past the bound {}: no claim, repeat",
             say(*unpinned),
             say(*high)
         ),
@@ -118,7 +118,7 @@ mod tests {
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
-            "unpinned (120.0 ops/s) beats the bound (102.0 ops/s): none is claimed, repeat"
+            "unpinned got to 120.0 ops/s, past the bound 102.0 ops/s: no claim, repeat"
         );
     }
 }

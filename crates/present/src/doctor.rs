@@ -1,8 +1,9 @@
 //! What the checks of a machine found and what to do, as text.
 
 use crate::figures::counted;
+use crate::one_line;
 use pinwise_hardware::doctor::{Capability, Finding};
-use pinwise_topology::CpuSet;
+use pinwise_topology::{CpuSet, ExclusiveCpus};
 
 /// What a check found, without a full stop.
 pub fn finding(finding: &Finding) -> String {
@@ -56,17 +57,18 @@ pub fn finding(finding: &Finding) -> String {
                 refused.iter().map(|one| format!("; no {}: {}", one.layer, one.reason())).collect();
             format!("{layer}: {}{refused}", layer.gives())
         }
-        Is::ContextsAllowed { online, nohz_full } => {
+        Is::ContextsAllowed { online, nohz_full, exclusive } => {
             let all = format!("all {} that are online ({online})", online.len());
-            all + &named(nohz_full, "nohz_full")
+            all + &named(nohz_full, "nohz_full") + &of_groups(exclusive)
         }
-        Is::ContextsBarred { online, allowed, isolated, nohz_full } => {
+        Is::ContextsBarred { online, allowed, isolated, nohz_full, exclusive } => {
             let share = format!("{} of {} online ({allowed})", allowed.len(), online.len());
             let barred = online.difference(allowed).difference(isolated);
             share
                 + &named(isolated, "isolated (isolcpus=)")
                 + &named(&barred, "barred")
                 + &named(nohz_full, "nohz_full")
+                + &of_groups(exclusive)
         }
         Is::NoneOffline | Is::NoQuota => "none".into(),
         Is::ContextsOffline { offline } => format!("{} ({offline})", offline.len()),
@@ -189,15 +191,27 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
         Is::Monitor { refused, .. } => {
             return refused.first().map(|better| better.remedy().to_owned());
         }
-        Is::ContextsBarred { online, allowed, isolated, .. } => {
+        Is::ContextsBarred { online, allowed, isolated, exclusive, .. } => {
             let mut remedies = Vec::new();
+            let barred = online.difference(allowed).difference(isolated);
+            let (mut others, mut groups) = (barred.clone(), Vec::new());
+            for owner in exclusive.iter().filter(|owner| !owner.cpus.is_disjoint(&barred)) {
+                others = others.difference(&owner.cpus);
+                groups.push(one_line(&owner.group).into_owned());
+            }
             if !isolated.is_empty() {
                 remedies.push(format!(
                     "start programs for the isolated ones there (taskset -c {isolated} COMMAND), \
                      or boot without isolcpus="
                 ));
             }
-            if online.difference(allowed) != *isolated {
+            if !groups.is_empty() {
+                remedies.push(format!(
+                    "start programs for the exclusive ones in their cgroup ({})",
+                    groups.join(", ")
+                ));
+            }
+            if !others.is_empty() {
                 remedies.push(
                     "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise \
                      without taskset"
@@ -262,6 +276,14 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
 }
 
 /// `; name: cpus`, or nothing where there are none.
+/// `; only for the cgroup /a: 2,3`.
+fn of_groups(exclusive: &[ExclusiveCpus]) -> String {
+    let of_group = |ExclusiveCpus { group, cpus }: &ExclusiveCpus| {
+        named(cpus, &format!("only for the cgroup {}", one_line(group)))
+    };
+    exclusive.iter().map(of_group).collect()
+}
+
 fn named(cpus: &CpuSet, name: &str) -> String {
     if cpus.is_empty() { String::new() } else { format!("; {name}: {cpus}") }
 }
@@ -327,9 +349,10 @@ mod tests {
             EbpfWithoutTypes {}
             EbpfNotPermitted {}
             Monitor { layer: Layer::Ebpf, refused: Vec::new() }
-            ContextsAllowed { online: set("0-7"), nohz_full: set("") }
+            ContextsAllowed { online: set("0-7"), nohz_full: set(""), exclusive: Vec::new() }
             ContextsBarred {
-                online: set("0-7"), allowed: set("0-3"), isolated: set("6,7"), nohz_full: set("7")
+                online: set("0-7"), allowed: set("0-3"), isolated: set("6,7"),
+                nohz_full: set("7"), exclusive: Vec::new()
             }
             NoneOffline {}
             ContextsOffline { offline: set("8,9") }
@@ -402,11 +425,26 @@ mod tests {
                     allowed: CpuSet::parse_list("0-3").unwrap(),
                     isolated: CpuSet::parse_list("6,7").unwrap(),
                     nohz_full: CpuSet::parse_list("7").unwrap(),
+                    exclusive: Vec::new(),
                 },
                 "4 of 8 online (0-3); isolated (isolcpus=): 6,7; barred: 4,5; nohz_full: 7",
                 "start programs for the isolated ones there (taskset -c 6,7 COMMAND), or boot \
                  without isolcpus=; widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or \
                  start pinwise without taskset",
+            ),
+            (
+                Finding::ContextsBarred {
+                    online: CpuSet::parse_list("0-3").unwrap(),
+                    allowed: CpuSet::parse_list("0,1").unwrap(),
+                    isolated: CpuSet::new(),
+                    nohz_full: CpuSet::new(),
+                    exclusive: vec![ExclusiveCpus {
+                        group: "/app.slice".into(),
+                        cpus: CpuSet::parse_list("2,3").unwrap(),
+                    }],
+                },
+                "2 of 4 online (0,1); barred: 2,3; only for the cgroup /app.slice: 2,3",
+                "start programs for the exclusive ones in their cgroup (/app.slice)",
             ),
             (
                 Finding::StealTime { stolen: 1, ticks: 200 },

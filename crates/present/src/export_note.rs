@@ -49,6 +49,10 @@ pub fn export_note(note: &ExportNote) -> String {
                 order.join(", ")
             )
         }
+        ExportNote::MemoryLeftOut { policy } => format!(
+            "the memory policy {} is left out: use numactl, systemd or pinwise run",
+            policy.name()
+        ),
         ExportNote::ForNumber { n } => {
             format!("this holds for n = {n}: start the program with it")
         }

@@ -3,7 +3,9 @@
 
 use crate::figures;
 use crate::other_load::busy;
-use pinwise_measure::{LeftAlone, ProgramNote};
+use pinwise_campaign::CampaignInfo;
+use pinwise_measure::{LeftAlone, MemoryUse, ProgramNote};
+use pinwise_placement::Outcome;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -54,7 +56,7 @@ pub fn note(note: &ProgramNote) -> String {
             format!("with n = {n} its progress never became steady: use a longer --window")
         }
         ProgramNote::BelowFloor { n } => {
-            format!("n = {n} fell below --floor and was given up: lower --floor to measure it")
+            format!("with n = {n} the program fell below --floor: lower --floor to measure it")
         }
         ProgramNote::MaybeTotal => {
             "the metric never fell: use --counter if it is a total; if it is a rate, repeat when \
@@ -106,7 +108,7 @@ pub fn note(note: &ProgramNote) -> String {
                 LeftAlone::NotIncluded => "--include does not name them".to_owned(),
                 LeftAlone::Excluded => "--exclude names them".to_owned(),
                 LeftAlone::Unknown => "they are new to the campaign (place again)".to_owned(),
-                LeftAlone::Confined => "their affinity lacks some CPUs (set --cpus)".to_owned(),
+                LeftAlone::Confined => "their affinity lacks CPUs (use taskset -apc)".to_owned(),
             };
             let name = |(name, count): (&String, &usize)| match count {
                 1 => name.clone(),
@@ -142,8 +144,48 @@ pub fn note(note: &ProgramNote) -> String {
              doctor"
                 .to_owned()
         }
+        ProgramNote::OneMemoryNode => "one memory node: --memory has no effect".to_owned(),
+        ProgramNote::MemoryRemote { share } => format!(
+            "{} of its memory is on nodes without its threads: try --memory follow",
+            figures::percent(*share)
+        ),
+        ProgramNote::MemoryNotMoved { share } => format!(
+            "{} of its memory could not follow its threads: run pinwise as root",
+            figures::percent(*share)
+        ),
+        ProgramNote::MemoryNotReturned { share } => format!(
+            "{} of its memory is on other nodes than before: start the program again",
+            figures::percent(*share)
+        ),
+        ProgramNote::NumaBalancing { pages } => format!(
+            "NUMA balancing moved {} meanwhile: set kernel.numa_balancing to 0",
+            figures::counted(*pages, "page")
+        ),
         ProgramNote::Text { text } => text.clone(),
     }
+}
+
+/// The memory under which the answer of a placement holds, if it lies on one of several nodes.
+pub fn outcome_memory(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
+    let several = info.new.machine.memory_nodes().len() > 1;
+    outcome.memory.as_ref().filter(|_| several).map(memory)
+}
+
+/// Memory, in words: `follow: 98 % of 12,345 pages on node 0, 2 % on node 1`.
+pub fn memory(held: &MemoryUse) -> String {
+    let policy = held.policy.name();
+    let total = held.nodes.total();
+    if total == 0 {
+        return format!("{policy}, from the start of each run");
+    }
+    let mut nodes: Vec<(u32, u64)> = held.nodes.iter().collect();
+    nodes.sort_by_key(|&(node, pages)| (std::cmp::Reverse(pages), node));
+    let share = |pages: u64| figures::percent(pages as f64 / total as f64);
+    let on = nodes.iter().enumerate().map(|(index, &(node, pages))| match index {
+        0 => format!("{} of {} on node {node}", share(pages), figures::counted(total, "page")),
+        _ => format!("{} on node {node}", share(pages)),
+    });
+    format!("{policy}: {}", on.collect::<Vec<_>>().join(", "))
 }
 
 /// `417 ms`.

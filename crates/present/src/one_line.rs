@@ -9,9 +9,9 @@ use crate::{
 use pinwise_characterization::{ExcerptReason, Warning};
 use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
-use pinwise_measure::{LeftAlone, Pinner, ProgramNote, Unit};
+use pinwise_measure::{LeftAlone, MemoryPolicy, Pinner, ProgramNote, Unit};
 use pinwise_placement::{
-    BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote,
+    BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote, PlanNote,
     Unmeasured,
 };
 use pinwise_threads::{Jump, PhaseChange, Sign, ThreadsNote};
@@ -97,6 +97,11 @@ fn program_notes() -> Vec<ProgramNote> {
         OfflineForgotten { cpus: "12-15".into() }
         ThreadsMissed {}
         MigrationsUnseen {}
+        OneMemoryNode {}
+        MemoryRemote { share: 0.412 }
+        MemoryNotMoved { share: 0.412 }
+        MemoryNotReturned { share: 0.412 }
+        NumaBalancing { pages: 39_042 }
         Text { text: text() }
     )
 }
@@ -138,6 +143,23 @@ fn threads_notes() -> Vec<ThreadsNote> {
         LimitsRestored {}
         Program { 0: ProgramNote::MaybeTotal }
     )
+}
+
+/// A kind with a new name would weaken the results of all plans.
+#[test]
+fn what_does_not_weaken_a_result_is_the_kind_of_a_note() {
+    let all = [
+        serde_json::to_value(program_notes()),
+        serde_json::to_value(threads_notes()),
+        serde_json::to_value(last_comparison_notes()),
+        serde_json::to_value(outcome_notes()),
+        serde_json::to_value(bound_notes()),
+    ];
+    let notes = all.into_iter().flat_map(|notes| notes.unwrap().as_array().unwrap().clone());
+    let kinds: Vec<String> = notes.map(|note| note["kind"].as_str().unwrap().to_owned()).collect();
+    for explaining in PlanNote::EXPLAINING {
+        assert!(kinds.iter().any(|kind| kind == explaining), "{explaining} of {kinds:?}");
+    }
 }
 
 #[test]
@@ -254,7 +276,7 @@ fn bound_notes() -> Vec<BoundNote> {
         NoEnd { threshold, exceedances, shape: 0.123, scale: 1.0 }
         NoMaximum { threshold, exceedances }
         Range {}
-        Confidence { 0: 2.0 }
+        Confidence { confidence: 2.0 }
         NotFinite { option: Limit::Threshold, value: f64::INFINITY }
     );
     notes.extend(diagnostics.into_iter().map(BoundNote::Diagnostic));
@@ -322,6 +344,7 @@ fn notes_of_exports() {
         CpusByScheduler { cpus: 12 }
         CpusInTurn { set: "worker-cpu-set", cpus: cpus.clone() }
         WorkersByCore { cpus: cpus.iter().collect() }
+        MemoryLeftOut { policy: MemoryPolicy::Interleave }
         ForNumber { n: 24 }
     );
     are_lines(&notes, export_note);
@@ -400,7 +423,11 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::PinnedBefore { .. }
         | ProgramNote::OfflineForgotten { .. }
         | ProgramNote::ThreadsMissed
-        | ProgramNote::MigrationsUnseen => true,
+        | ProgramNote::MigrationsUnseen
+        | ProgramNote::MemoryRemote { .. }
+        | ProgramNote::MemoryNotMoved { .. }
+        | ProgramNote::MemoryNotReturned { .. }
+        | ProgramNote::NumaBalancing { .. } => true,
         ProgramNote::LeftAlone { reason, .. } => match reason {
             LeftAlone::Unknown | LeftAlone::Confined => true,
             LeftAlone::HardlyRuns | LeftAlone::NotIncluded | LeftAlone::Excluded => false,
@@ -411,6 +438,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::MetricRare { .. }
         | ProgramNote::MetricRenewed { .. }
         | ProgramNote::PeriodStretched { .. }
+        | ProgramNote::OneMemoryNode
         | ProgramNote::Text { .. } => false,
     }
 }

@@ -4,6 +4,7 @@ use crate::bound_note::bound_notes;
 use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
 use crate::labelled_lines::{INDENT, LabelledLines};
+use crate::note::outcome_memory;
 use crate::reason::unmeasured;
 use crate::reason::{stop_reasons, strategy_reasons};
 use crate::shell::Files;
@@ -152,6 +153,9 @@ fn evidence(
     }
     for note in bound_notes(&outcome.bound, &outcome.unit, typical(outcome)) {
         sheet.line("", &note);
+    }
+    if let Some(memory) = outcome_memory(info, outcome) {
+        sheet.line("memory", &memory);
     }
     let model = if info.new.simulated { " of the model's time" } else { "" };
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
@@ -304,7 +308,7 @@ fn cost(cost: &SearchCost, assignments: &str) -> String {
     };
     let stalled = match cost.stalled {
         stalled if 10 * stalled < cost.time || stalled.is_zero() => String::new(),
-        stalled => format!(" (nothing went on for {})", figures::duration(stalled)),
+        stalled => format!(" (the disk or others held it up for {})", figures::duration(stalled)),
     };
     format!(
         "{}{failed} of {} of {} different assignment{} in {}{stalled}",

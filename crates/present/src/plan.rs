@@ -23,7 +23,7 @@ pub fn plan_caution(plan: &Plan) -> Option<String> {
     let notes = match &weakening[..] {
         [] => None,
         [only] => Some(only.text.trim_end_matches('.').to_owned()),
-        several => Some(format!("its search left {} notes", several.len())),
+        several => Some(format!("{} notes of its search speak against it", several.len())),
     };
     let parts = [verdict, model, notes].into_iter().flatten();
     let parts: Vec<String> = parts.map(|part| sentence(&part)).collect();

@@ -65,7 +65,7 @@ pub fn stop_reason(reason: &StopReason) -> String {
         }
         Is::MeasuredAlone => "instances were measured alone".into(),
         Is::SearchShareUsed { share, .. } => {
-            format!("the search used {} of the budget", percent(*share))
+            format!("the search used its share of the budget, {}", percent(*share))
         }
         Is::BudgetUsed { another_seconds: Some(another), left_seconds: Some(left) } => format!(
             "the budget is used up: another measurement takes about {}, {} are left",
@@ -211,7 +211,10 @@ mod tests {
         );
         let divided = [StopReason::SearchShareUsed { share: 0.752, rest: true }, used()];
         let each: Vec<String> = divided.iter().map(stop_reason).collect();
-        assert_eq!(each, ["the search used 75.2 % of the budget", "the budget is used up"]);
+        assert_eq!(
+            each,
+            ["the search used its share of the budget, 75.2 %", "the budget is used up"]
+        );
         assert_eq!(stop_reasons(&divided), each.join("; "));
         let (another_seconds, left_seconds) = (Some(5.5), Some(2.5));
         assert_eq!(

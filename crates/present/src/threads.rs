@@ -446,8 +446,8 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What an answer of more threads than contexts leaves open: the probed numbers of fewer threads
-/// that may do as well, ascending.
+/// What an answer of more threads than contexts leaves open. It names the probed numbers of fewer
+/// threads that may do as well, ascending.
 pub fn fewer_threads(n: u32, open: &[u32], contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     let fewest = open.first().filter(|_| contexts < n);

@@ -261,7 +261,7 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
                 let threads = figures::counted(u64::from(threads), "thread");
                 format!("no n fits its {threads}: ")
             });
-            format!("{why}n = {n}, its contexts, is taken as the default; set it with --default N")
+            format!("{why}n = {n}, one for each context, is taken as the default; set --default N")
         }
         LastComparisonNote::DefaultInferred { n, threads } => format!(
             "n = {n} is taken as the default, from its {} before the search; set it with \

@@ -12,11 +12,13 @@
 //! example is a server that restarts a worker. Other new threads run where their process may.
 
 mod floor_detail;
+mod memory;
 mod pins;
 mod slot;
 
 pub use floor_detail::{FloorDetail, UnpinnedWindow};
 
+use memory::Memory;
 use pins::PinHistory;
 use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{
@@ -27,8 +29,8 @@ use pinwise_linux::{
     usual_mask,
 };
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, ProgramNote, Retry,
-    Setting, Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, MemoryPolicy,
+    ProgramNote, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
@@ -46,6 +48,8 @@ pub struct LiveOptions {
     /// Abandon a setting with which the program falls below this fraction of the baseline (0.5 for
     /// 50 %). It must also be faster unpinned right after.
     pub floor: Option<f64>,
+    /// Where memory lies while an assignment is measured.
+    pub memory: MemoryPolicy,
     /// How long threads are watched to find those that run. This happens twice, and the answers
     /// have to agree.
     pub scan: Duration,
@@ -68,6 +72,7 @@ impl Default for LiveOptions {
             filter: ThreadFilter::default(),
             window: Self::WINDOW,
             floor: None,
+            memory: MemoryPolicy::default(),
             scan: Duration::from_millis(300),
             patience: Duration::from_secs(30),
             until: None,
@@ -111,6 +116,7 @@ pub struct LiveTestbed {
     /// Its unpinned windows, if it is of an assignment.
     unpinned: Vec<UnpinnedWindow>,
     not_punctual: Option<ProgramNote>,
+    memory: Memory,
     /// The last one.
     setting: Setting,
     /// The randomness with which [`Self::scatter`] deals threads.
@@ -181,6 +187,7 @@ impl LiveTestbed {
         options.notes.extend(affinity::forgotten(&target.mask(), &machine.offline));
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
+        let memory = Memory::new(options.memory, &machine);
         Ok(Self {
             target,
             meter,
@@ -201,6 +208,7 @@ impl LiveTestbed {
             begin: Instant::now(),
             unpinned: Vec::new(),
             not_punctual: None,
+            memory,
             setting: Setting::Unpinned,
             random: Random::new(0),
             answered,
@@ -379,6 +387,7 @@ impl LiveTestbed {
         } else {
             self.apply(setting)?;
         }
+        self.settle_memory(setting)?;
         let window =
             (self.options.window - wait_after_move).mul_f64(effort.windows.clamp(0.01, 1e6));
         let measured = match (self.options.floor, setting) {
@@ -429,6 +438,7 @@ impl LiveTestbed {
             }
             self.meter.moved();
             self.release()?;
+            self.settle_memory(&Setting::Unpinned)?;
             // It recovers for as long as it was held back.
             let now = self.window(self.wait_after_move(), window)?;
             self.know_baseline(now.performance, windows);
@@ -440,6 +450,7 @@ impl LiveTestbed {
             }
             self.meter.moved();
             self.apply(setting)?;
+            self.settle_memory(setting)?;
             if !slows {
                 return self.window(self.wait_after_move(), window);
             }
@@ -489,12 +500,16 @@ impl Testbed for LiveTestbed {
         measured
     }
 
-    /// Threads that came and went, and a number that may be a total's.
+    /// Threads that came and went, memory that the kernel moved, and a number that may be a
+    /// total's.
     fn disturbances(&self) -> Disturbances {
         let detection = self.meter.counter_detection();
         let doubt =
             detection.filter(|detection| detection.is_doubtful()).map(|_| ProgramNote::MaybeTotal);
-        Disturbances { others: None, notes: self.changed().chain(doubt).collect() }
+        Disturbances {
+            others: None,
+            notes: self.changed().chain(self.memory.balanced()).chain(doubt).collect(),
+        }
     }
 }
 

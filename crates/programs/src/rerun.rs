@@ -8,15 +8,15 @@
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures::duration;
 use pinwise_linux::{
-    CpuDemand, EndedThreads, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, PlanPinner,
-    RealtimeClass, Scope, TargetError, affinity, common_contexts,
+    CpuDemand, EndedThreads, Guardian, GuardianEntry, InitialMemory, Launch, LaunchedProgram,
+    Output, PlanPinner, RealtimeClass, Scope, TargetError, affinity, common_contexts,
     thread::{ThreadId, Tid},
     thread_filter::{self, ThreadFilter},
     thread_scan::{look_at, worth_placing},
 };
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, ProgramNote, Retry,
-    Setting, Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, MemoryPolicy, MemoryUse,
+    ProgramNote, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
@@ -32,6 +32,8 @@ pub struct RerunOptions {
     pub limit: Duration,
     /// Files that are removed after each run.
     pub remove: Vec<PathBuf>,
+    /// Where the memory of a run lies.
+    pub memory: MemoryPolicy,
 }
 
 impl RerunOptions {
@@ -41,14 +43,15 @@ impl RerunOptions {
 
 impl Default for RerunOptions {
     fn default() -> Self {
-        Self { filter: ThreadFilter::default(), limit: Self::LIMIT, remove: Vec::new() }
+        let (filter, memory) = (ThreadFilter::default(), MemoryPolicy::default());
+        Self { filter, limit: Self::LIMIT, remove: Vec::new(), memory }
     }
 }
 
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// A program whose first run takes longer than this may never end. The user is told within 10 s.
+/// A program whose first run takes longer than this may never end. pinwise says so within 10 s.
 const LASTING: Duration = Duration::from_secs(8);
 const _: () = assert!(LASTING.as_secs() < 10);
 
@@ -184,6 +187,12 @@ impl RerunTestbed {
         thread_filter::left_alone(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
     }
 
+    /// The policy under which its runs have their memory. Nobody looks where that lies.
+    pub fn memory(&self) -> Option<MemoryUse> {
+        let policy = self.options.memory;
+        (!policy.is_leave()).then(|| MemoryUse { policy, ..MemoryUse::default() })
+    }
+
     /// How long the run took that showed its threads.
     pub fn learning_run(&self) -> Duration {
         self.learning
@@ -234,6 +243,14 @@ impl RerunTestbed {
         lasts: &mut dyn FnMut(Duration),
     ) -> Result<RunResult, TargetError> {
         let _punctual = RealtimeClass::raise();
+        let nodes = match self.options.memory {
+            MemoryPolicy::Interleave => self.machine.memory_nodes(),
+            MemoryPolicy::Follow | MemoryPolicy::Leave => {
+                let cpus = places.iter().flat_map(|(_, cpus)| cpus.iter()).collect();
+                self.machine.nearest_memory(&cpus)
+            }
+        };
+        self.launch.memory = InitialMemory::of(self.options.memory, &nodes);
         let mut running = self.launch.start(&mut self.guardian)?;
         let done = self.follow(&mut running, places, lasts);
         // Also what it left behind: the next run would share the machine with it.

@@ -30,8 +30,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let kept = (0..n).filter(|&index| index % stride == 0 || index + TOP >= n);
     let steps = kept.map(|index| (scale.value(values[index]), (index + 1) as f64 / n as f64));
     let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
-    let mut chart = Chart::new("chart-ecdf", x, Axis::new("share of assignments at or below"))
-        .series(Series::new("sampled assignments", Shape::Steps, Ink::Data, steps));
+    let mut chart =
+        Chart::new("chart-ecdf", x, Axis::new("share of assignments that are no better"))
+            .series(Series::new("sampled assignments", Shape::Steps, Ink::Data, steps));
     if let Some(baseline) = &outcome.baseline {
         chart = chart.mark("unpinned", Ink::Baseline, scale.value(baseline.mean), None);
     }
@@ -43,7 +44,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         let high = upb_high.map(|high| scale.value(high));
         chart = chart.mark("bound", Ink::Bound, scale.value(upb), high);
     }
-    let mut table = Table::new(["Share of assignments at or below", "Performance"]);
+    let mut table = Table::new(["Share of assignments that are no better", "Performance"]);
     // Few values are listed: their quantiles would repeat them.
     let rows: Vec<(f64, f64)> = if n <= QUANTILES.len() {
         values.iter().zip(1..).map(|(&value, rank)| (f64::from(rank) / n as f64, value)).collect()
@@ -54,7 +55,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         table.row([figures::percent(share), scale.show(value)]);
     }
     let mut says = format!(
-        "{} different assignments, {}, range over {}. Half of them lie at or below {}.",
+        "{} different assignments, {}, range over {}. Half of them are no better than {}.",
         figures::count(n as u64),
         if outcome.bound.method == BoundMethod::Exact {
             "all there are"

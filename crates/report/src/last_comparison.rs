@@ -48,7 +48,7 @@ pub(crate) fn figure(
     }
     let [found, default] = points;
     chart = chart
-        .series(Series::new("as found", Shape::Dots, Ink::Best, found))
+        .series(Series::new("number found", Shape::Dots, Ink::Best, found))
         .series(Series::new("default", Shape::Rings, Ink::Baseline, default));
     Figure {
         title,

@@ -5,7 +5,8 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Budget, Outcome, PlacementQuestion};
 use pinwise_present::figures;
 use pinwise_present::{
-    Files, NextStep, next_steps, profiling_end, shell, stop_reasons, strategy_reasons,
+    Files, NextStep, next_steps, outcome_memory, profiling_end, shell, stop_reasons,
+    strategy_reasons,
 };
 use pinwise_topology::SharingTree;
 
@@ -70,6 +71,7 @@ pub(crate) fn asked(
     if let Some(forecast) = &outcome.forecast {
         rows.push(("Profiling ended because", profiling_end(&forecast.ended)));
     }
+    rows.extend(outcome_memory(info, outcome).map(|memory| ("Memory", memory)));
     rows.push(("Confidence", figures::percent(question.confidence)));
     rows.push(("Seed", question.seed.to_string()));
     rows.push(("Begun", figures::date(info.started)));

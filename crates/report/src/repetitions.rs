@@ -40,7 +40,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let names = rows.iter().rev().map(|row| row.name.clone()).collect();
     let mut chart = Chart::new("chart-repetitions", x, Axis { names, ..Axis::default() });
     chart.bars_along_x = true;
-    let mut table = Table::new(["", "Mean", "Interval", "Repetitions", "Lowest", "Highest"]);
+    let mut table = Table::new(["", "Mean", "Interval", "Repetitions", "Worst", "Best"]);
     let points =
         |wanted: fn(&ChartRow) -> bool, values: fn(&ChartRow) -> &Vec<f64>| -> Vec<(f64, f64)> {
             let rows = rows.iter().enumerate().filter(|(_, row)| wanted(row));

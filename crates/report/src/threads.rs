@@ -1,5 +1,5 @@
-//! A search for a number of threads as a page: its answer, the fresh windows that decide it, and
-//! its probes.
+//! The page of a search for a number of threads. It shows the answer, the fresh windows that decide
+//! it, and the probes.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};

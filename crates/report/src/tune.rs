@@ -233,6 +233,7 @@ fn tried(search: &TuneSearch<'_>) -> Figure {
         (Some(Policy::Compact), Shape::Dots, Ink::Data),
         (Some(Policy::Cores), Shape::Rings, Ink::Best),
         (Some(Policy::Scatter), Shape::Dots, Ink::Best),
+        (Some(Policy::Fast), Shape::Rings, Ink::Data),
     ];
     for (policy, shape, ink) in looks {
         let own = rows.iter().filter(|row| row.policy == policy);

@@ -10,18 +10,22 @@
 //! D sums the demands of the other threads in a thread's domain of level l. The time of a thread
 //! per packet is
 //!
-//! t(r) · n / v · product over l of (1 + D) · (1 + distance · partners elsewhere).
+//! t(r) · n / v · product over l of (1 + D) · (1 + distance · partners elsewhere) · (1 + latency ·
+//! share of its memory that is remote).
 //!
 //! An instance is as fast as its slowest thread. The machine does the sum over instances of 1 / the
 //! largest time of their threads, at most `cap`.
 
 mod crowding;
+mod remote_memory;
 
 pub use crowding::Crowding;
+pub use remote_memory::RemoteMemory;
 
 use crate::replay::{Disturbance, WINDOW};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::{Alike, CpuId, Machine, SharingTree};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What a workload demands of the machine.
@@ -59,6 +63,9 @@ pub struct Contention {
     domains: Vec<Vec<usize>>,
     /// By leaf.
     speeds: Vec<f64>,
+    /// By leaf: the node, as an index into [`Machine::numa`].
+    nodes: Vec<usize>,
+    memory: Option<RemoteMemory>,
     disturbance: Disturbance,
     /// What starting and measuring an instance is said to take.
     restart: Option<Duration>,
@@ -101,7 +108,11 @@ impl Contention {
         let of_role = |figures: &Vec<f64>| figures.len() == names.len();
         assert!(of_role(&demand.time) && demand.burden.iter().all(of_role), "one figure per role");
         assert!(demand.near < levels, "the machine has {levels} levels");
+        let nodes =
+            tree.leaves().iter().map(|&cpu| remote_memory::node_of(&machine, cpu)).collect();
         Self {
+            nodes,
+            memory: None,
             machine,
             workload: Workload::new("contention", &vec![roles; instances]),
             unit: Unit::rate("packets/s"),
@@ -138,6 +149,11 @@ impl Contention {
         let speed = |cpu: &CpuId| context(cpu).map_or(1.0, |context| speeds[context.kind]);
         let tree = SharingTree::new(&self.machine, Alike::ByStructure);
         Self { speeds: tree.leaves().iter().map(speed).collect(), ..self }
+    }
+
+    /// Where threads read memory that may be on other nodes.
+    pub fn with_memory(self, memory: RemoteMemory) -> Self {
+        Self { memory: Some(memory), ..self }
     }
 
     /// Where measurements are disturbed otherwise.
@@ -185,6 +201,8 @@ impl Contention {
         let rate = |instance: usize| {
             let first = instance * members;
             let mut slowest = 0.0f64;
+            let of = |member: usize| self.nodes[leaves[first + member] as usize];
+            let used: BTreeSet<usize> = (0..members).map(of).collect();
             for (member, role) in self.stages.iter().enumerate() {
                 let (thread, leaf) = (first + member, leaves[first + member]);
                 let mut needs = time[*role] * turns[leaf as usize] / self.speeds[leaf as usize];
@@ -197,6 +215,9 @@ impl Contention {
                 let elsewhere =
                     neighbours.filter(|other| home(first + other) != home(thread)).count();
                 needs *= 1.0 + distance * elsewhere as f64;
+                if let Some(memory) = &self.memory {
+                    needs *= memory.factor(of(member), &used, self.machine.numa.len());
+                }
                 slowest = slowest.max(needs);
             }
             1.0 / slowest
@@ -235,7 +256,10 @@ impl Testbed for Contention {
         let number = self.number;
         self.number += 1;
         let truth = match setting {
-            Setting::Unpinned => self.truth(&self.balanced()),
+            Setting::Unpinned => {
+                let memory = self.memory.map(RemoteMemory::unpinned);
+                Self { memory, ..self.clone() }.truth(&self.balanced())
+            }
             Setting::Pinned(assignment) => self.truth(assignment.leaves()),
             Setting::Profile(parts) => {
                 let leaves: Vec<u32> =
@@ -408,6 +432,29 @@ mod tests {
         // They are unlike for the space of assignments too.
         let tree = SharingTree::new(hybrid.machine(), Alike::ByStructure);
         assert_eq!(Space::new(tree, 1, PerContext::AtMost(1)).unwrap().count(), 2u32.into());
+    }
+
+    #[test]
+    fn remote_memory_slows_by_its_share() {
+        use pinwise_measure::MemoryPolicy;
+        let machine = Machine::from_shape("numa:4 core:2").unwrap();
+        let bed = Contention::new(machine, 1, &["R", "P"], demand(), Disturbance::default());
+        let slower = |policy, leaves: &[u32]| {
+            let memory = RemoteMemory { policy, home: 1, latency: 0.8 };
+            bed.truth(leaves) / bed.clone().with_memory(memory).truth(leaves) - 1.0
+        };
+        let near = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-12, "{value}");
+        near(slower(MemoryPolicy::Leave, &[2, 3]), 0.0);
+        near(slower(MemoryPolicy::Leave, &[4, 5]), 0.8);
+        near(slower(MemoryPolicy::Follow, &[4, 5]), 0.0);
+        // P, the slower one, is at home: its memory is not, if it follows both.
+        near(slower(MemoryPolicy::Leave, &[0, 2]), 0.0);
+        near(slower(MemoryPolicy::Follow, &[0, 2]), 0.4);
+        near(slower(MemoryPolicy::Interleave, &[2, 3]), 0.6);
+        let memory = RemoteMemory { policy: MemoryPolicy::Follow, home: 1, latency: 0.8 };
+        let mut follows = bed.clone().with_memory(memory);
+        let unpinned = follows.measure(&Setting::Unpinned, Effort::default()).unwrap().performance;
+        near(bed.truth(&bed.balanced()) / unpinned - 1.0, 0.8);
     }
 
     #[test]

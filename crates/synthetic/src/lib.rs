@@ -8,7 +8,7 @@ mod replay;
 mod shared;
 pub mod waiting;
 
-pub use contention::{Contention, Crowding, Demand};
+pub use contention::{Contention, Crowding, Demand, RemoteMemory};
 pub use not_judged::{lacking, not_judged};
 pub use replay::{Disturbance, Replay};
 pub use shared::{published, shared_data};

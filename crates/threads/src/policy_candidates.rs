@@ -3,7 +3,6 @@
 use crate::joint_search::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};
 use std::collections::{BTreeSet, HashSet};
-use std::ops::Range;
 
 /// Something that can be measured: a program with a number, and where its threads go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +35,22 @@ pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<PolicyCandi
 }
 
 /// Numbers of threads that fill a part of the machine, anywhere in it. They have one thread on each
-/// of its contexts, or on each of its cores. Ascending.
+/// of its contexts, or on each of its cores. Ascending. The cores of a kind, with those of faster
+/// kinds, are a part, too.
 pub fn filling_numbers(tree: &SharingTree) -> Vec<u32> {
     // Around different contexts, such as those of large and of small cores, parts differ. Most
     // parts are around many of them.
     let leaves = 0..tree.leaves().len() as u32;
-    let parts: HashSet<Range<u32>> =
-        leaves.flat_map(|leaf| tree.around(leaf)).map(|(_, part)| part).collect();
+    let mut parts: HashSet<Vec<u32>> =
+        leaves.clone().flat_map(|leaf| tree.around(leaf)).map(|(_, part)| part.collect()).collect();
+    let kinds: BTreeSet<usize> = tree.core_kinds().iter().copied().collect();
+    for slower in kinds.into_iter().skip(1) {
+        parts.insert(leaves.clone().filter(|&leaf| tree.core_kind(leaf) < slower).collect());
+    }
     let mut full = BTreeSet::new();
     for part in parts {
         full.insert(part.len() as u32);
-        full.insert(tree.footprint(&Assignment::new(part.collect())).cores);
+        full.insert(tree.footprint(&Assignment::new(part)).cores);
     }
     full.into_iter().collect()
 }
@@ -107,5 +111,14 @@ mod tests {
         assert_eq!(of(&machine), [1, 2, 4, 8, 16, 24, 32]);
         machine.allowed = CpuSet::parse_list("0-15").unwrap();
         assert_eq!(of(&machine), [1, 2, 8, 16], "the four were those of a cluster of small cores");
+    }
+
+    #[test]
+    fn the_fast_cores_are_a_part_also_where_they_are_no_domain() {
+        let mut machine = Machine::from_shape("8").unwrap();
+        for (index, context) in machine.contexts.iter_mut().enumerate() {
+            context.kind = usize::from(index % 3 != 0);
+        }
+        assert_eq!(filling_numbers(&SharingTree::new(&machine, Alike::ExceptNuma)), [3, 8]);
     }
 }

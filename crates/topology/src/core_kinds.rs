@@ -2,7 +2,9 @@
 //!
 //! Contexts are of one kind if they agree in everything the kernel reports about them. That is the
 //! PMU that counts their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum
-//! frequency. A property that is not known of every context says nothing.
+//! frequency. A property that is not known of every context says nothing. Without capacities and
+//! maximum frequencies, ACPI's nominal performance (`acpi_cppc/nominal_perf`) is the base. Its
+//! highest performance is none: AMD ranks cores of one kind by it, from 236 down to 166.
 //!
 //! Maximum frequencies alone mislead. Turbo Boost Max 3.0 and AMD's preferred cores lift a few
 //! cores of one kind by some percent. Contexts of equal base frequency whose maxima differ by less
@@ -23,7 +25,7 @@ pub(crate) struct Traits {
     pub(crate) name: Option<String>,
     /// `cpu_capacity`, 1024 for the fastest kind.
     pub(crate) capacity: Option<u64>,
-    /// Base frequency in kHz.
+    /// Base frequency in kHz, or nominal performance on ACPI's own scale.
     pub(crate) base: Option<u64>,
     /// Maximum frequency in kHz.
     pub(crate) max: Option<u64>,
@@ -42,8 +44,12 @@ pub(crate) fn read(snapshot: &Snapshot, online: &CpuSet) -> Vec<CoreKind> {
                 .or_else(|| policies.get(&cpu).copied())
         })
     };
-    let bases = frequency("base_frequency");
+    let mut bases = frequency("base_frequency");
     let maxima = without_boost(frequency("cpuinfo_max_freq"), &bases);
+    if capacities.is_empty() && maxima.is_empty() {
+        let nominal = |cpu: CpuId| format!("{CPU}/cpu{}/acpi_cppc/nominal_perf", cpu.0);
+        bases = of_all(online, |cpu| snapshot.number(&nominal(cpu)));
+    }
 
     let mut groups: BTreeMap<Traits, CpuSet> = BTreeMap::new();
     for cpu in online.iter() {
@@ -196,5 +202,33 @@ mod tests {
         ];
         assert_eq!(kinds(&files), expected);
         assert_eq!(kinds(&files[..3]), [("core".to_owned(), "0-3".to_owned(), None)]);
+    }
+
+    #[test]
+    fn nominal_performance_tells_kinds_apart_where_nothing_else_does() {
+        let cppc = |cpu, name, value| (format!("system/cpu/cpu{cpu}/acpi_cppc/{name}"), value);
+        let read = |nominal: [&'static str; 4], others: &[(&str, &str)]| {
+            let files: Vec<(String, &str)> = (0..4)
+                .flat_map(|cpu| {
+                    let highest = ["236", "231", "171", "166"][cpu];
+                    [cppc(cpu, "nominal_perf", nominal[cpu]), cppc(cpu, "highest_perf", highest)]
+                })
+                .collect();
+            let files = files.iter().map(|(path, value)| (path.as_str(), *value));
+            kinds(&files.chain(others.iter().copied()).collect::<Vec<_>>())
+        };
+        let one = [("core".to_owned(), "0-3".to_owned(), None)];
+        assert_eq!(read(["124"; 4], &[]), one, "preferred cores are of one kind");
+        let two = [
+            ("performance".to_owned(), "2,3".to_owned(), None),
+            ("efficiency".into(), "0,1".into(), None),
+        ];
+        let nominal = ["80", "80", "124", "124"];
+        assert_eq!(read(nominal, &[]), two);
+        let capacities: Vec<(String, &str)> =
+            (0..4).map(|cpu| (format!("system/cpu/cpu{cpu}/cpu_capacity"), "1024")).collect();
+        let capacities: Vec<(&str, &str)> =
+            capacities.iter().map(|(path, value)| (path.as_str(), *value)).collect();
+        assert_eq!(read(nominal, &capacities).len(), 1, "the kernel knows better");
     }
 }

@@ -48,11 +48,12 @@ pub use latency::{
     Pairs,
 };
 pub use machine::{
-    Cache, CacheKind, Context, CoreKind, Distances, Machine, MachineError, NumaNode,
+    Cache, CacheKind, Context, CoreKind, Distances, ExclusiveCpus, Machine, MachineError, NumaNode,
 };
 pub use machine_note::MachineNote;
 pub use policy::{Footprint, Policy};
 pub use random::Random;
 pub use snapshot::{Snapshot, SnapshotFiles, component};
 pub use space::{PerContext, Space, SpaceError};
+pub use sysfs::is_exclusive;
 pub use tree::{Alike, SharingTree};

@@ -2,6 +2,7 @@
 
 use crate::{CpuId, CpuSet, Domain, DomainKind, MachineNote, machine_note};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// One online hardware context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,22 @@ pub struct NumaNode {
     pub allowed: bool,
 }
 
+/// CPUs that only the processes of one control group may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExclusiveCpus {
+    /// Its path below the root of control groups: `/app.slice`.
+    pub group: String,
+    /// The CPUs.
+    pub cpus: CpuSet,
+}
+
+impl NumaNode {
+    /// Whether it has memory that may be used. It has if nothing says otherwise.
+    fn has_memory(&self) -> bool {
+        self.allowed && self.memory != Some(0)
+    }
+}
+
 /// ACPI SLIT distances between NUMA nodes, in the order of [`Machine::numa`]; 10 is local.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distances(pub Vec<Vec<u32>>);
@@ -98,6 +115,9 @@ pub struct Machine {
     /// Contexts without a timer tick while one thread runs there (`nohz_full`).
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
     pub nohz_full: CpuSet,
+    /// Control groups that have CPUs for themselves (a partition, or an exclusive cpuset).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusive: Vec<ExclusiveCpus>,
     /// Where the description contradicts itself, and what was left out for it.
     #[serde(deserialize_with = "machine_note::notes")]
     pub notes: Vec<MachineNote>,
@@ -142,6 +162,7 @@ impl Machine {
             allowed: all,
             isolated: CpuSet::new(),
             nohz_full: CpuSet::new(),
+            exclusive: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -165,10 +186,56 @@ impl Machine {
         self.root.walk().filter(move |domain| domain.kind == kind)
     }
 
+    /// The NUMA nodes with memory that may be used.
+    pub fn memory_nodes(&self) -> BTreeSet<u32> {
+        let with_memory = self.numa.iter().filter(|node| node.has_memory());
+        with_memory.map(|node| node.os_index).collect()
+    }
+
+    /// The nodes with memory that are nearest to `cpus`. It is the node of a context if that has
+    /// memory.
+    pub fn nearest_memory(&self, cpus: &CpuSet) -> BTreeSet<u32> {
+        let distance = |from: usize, to: usize| match &self.distances {
+            Some(Distances(rows)) => rows.get(from).and_then(|row| row.get(to)).copied(),
+            None => Some(u32::from(from != to)),
+        };
+        let used = self.numa.iter().enumerate().filter(|(_, node)| !node.cpus.is_disjoint(cpus));
+        let nearest = |(from, _): (usize, &NumaNode)| {
+            let with_memory = self.numa.iter().enumerate().filter(|(_, node)| node.has_memory());
+            let near = with_memory
+                .min_by_key(|&(to, _)| (from != to, distance(from, to).unwrap_or(u32::MAX)));
+            near.map(|(_, node)| node.os_index)
+        };
+        used.filter_map(nearest).collect()
+    }
+
     /// The caches of one level that hold data (data or unified).
     pub fn data_caches(&self, level: u8) -> impl Iterator<Item = &Cache> {
         self.caches
             .iter()
             .filter(move |cache| cache.level == level && cache.kind != CacheKind::Instruction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_context_is_its_nodes_or_the_nearest() {
+        let mut machine = Machine::from_shape("numa:3 core:2").unwrap();
+        let nearest = |machine: &Machine, cpus: &str| -> Vec<u32> {
+            machine.nearest_memory(&CpuSet::parse_list(cpus).unwrap()).into_iter().collect()
+        };
+        assert_eq!(nearest(&machine, "2"), [1]);
+        assert_eq!(nearest(&machine, "1,5"), [0, 2]);
+        machine.numa[1].memory = Some(0);
+        assert_eq!(nearest(&machine, "3"), [0]);
+        let far = vec![vec![10, 31, 21], vec![31, 10, 21], vec![21, 21, 10]];
+        machine.distances = Some(Distances(far));
+        assert_eq!(nearest(&machine, "3"), [2]);
+        assert_eq!(machine.memory_nodes().into_iter().collect::<Vec<_>>(), [0, 2]);
+        machine.numa[2].allowed = false;
+        assert_eq!(nearest(&machine, "0-5"), [0]);
     }
 }

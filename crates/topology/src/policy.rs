@@ -12,9 +12,19 @@
 //! ```
 //!
 //! Two are the extremes that tools for pinning offer (OpenMP's `close` and `spread`, Intel's
-//! `compact` and `scatter`). One is between. Threads are taken in the given order, and cores as if
-//! they were all of one kind. A search for the placement finds the differences between threads or
-//! cores.
+//! `compact` and `scatter`). One is between. Threads are taken in the given order. A search for the
+//! placement finds the differences between threads.
+//!
+//! Where cores are of several kinds, faster ones are taken first. The fourth policy takes only the
+//! fastest kind.
+//!
+//! ```text
+//! 3 fast cores of 2 contexts (0 1, 2 3, 4 5) and 2 slow cores (6, 7):
+//!
+//! compact  0 1 2 3 4 5 6 7    all contexts of the fast cores, then the slow cores
+//! cores    0 2 4 6 7 1 3 5    each core has a thread before any has two
+//! fast     0 2 4 1 3 5        as cores, without the slow ones
+//! ```
 
 use crate::{Assignment, DomainKind, PerContext, SharingTree, Space};
 use serde::{Deserialize, Serialize};
@@ -32,6 +42,8 @@ pub enum Policy {
     Cores,
     /// As far from each other as possible: round the packages, then the cores, then the contexts.
     Scatter,
+    /// As [`Policy::Cores`], on the fastest kind of cores only.
+    Fast,
 }
 
 /// What threads in their places use of a machine.
@@ -46,7 +58,7 @@ pub struct Footprint {
 
 impl Policy {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Compact, Self::Cores, Self::Scatter];
+    pub const ALL: [Self; 4] = [Self::Compact, Self::Cores, Self::Scatter, Self::Fast];
 
     /// The name shown to the user.
     pub fn name(self) -> &'static str {
@@ -54,6 +66,7 @@ impl Policy {
             Self::Compact => "compact",
             Self::Cores => "cores",
             Self::Scatter => "scatter",
+            Self::Fast => "fast",
         }
     }
 
@@ -67,51 +80,60 @@ impl Policy {
     }
 
     /// Policies that put `threads` threads in different places, up to swaps of alike domains and of
-    /// threads. Of those that do the same, it gives the first. None where the tree has no contexts.
+    /// threads. Of those that do the same, it gives the first. Only the fastest kind of cores is no
+    /// choice if it has too few contexts. None where the tree has no contexts.
     pub fn different(tree: &SharingTree, threads: usize) -> Vec<(Self, Assignment)> {
         let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else {
             return Vec::new();
         };
         let mut seen = BTreeSet::new();
-        let placed = Self::ALL.map(|policy| (policy, policy.assign(tree, threads)));
+        let has_room = |policy: &Self| *policy != Self::Fast || threads <= policy.order(tree).len();
+        let policies = Self::ALL.into_iter().filter(has_room);
+        let placed = policies.map(|policy| (policy, policy.assign(tree, threads)));
         let is_new = |(_, assignment): &(Self, Assignment)| {
             let mut leaves = assignment.leaves().to_vec();
             leaves.sort_unstable();
             seen.insert(space.canonical(&Assignment::new(leaves)))
         };
-        placed.into_iter().filter(is_new).collect()
+        placed.filter(is_new).collect()
     }
 
     /// The contexts, those first that are taken first.
     fn order(self, tree: &SharingTree) -> Vec<u32> {
+        let kinds: BTreeSet<usize> = tree.core_kinds().iter().copied().collect();
+        let mut taken: HashMap<u32, u32> = HashMap::new();
+        let turn = |leaf: u32| {
+            let turns = taken.entry(tree.core(leaf)).or_default();
+            *turns += 1;
+            (*turns, tree.core_kind(leaf), leaf)
+        };
+        // Within a core, in the order in which contexts are far from each other. Kinds are in the
+        // order of their speed.
+        let mut order: Vec<(u32, usize, u32)> =
+            kinds.iter().flat_map(|&kind| scattered(tree, 0, kind)).map(turn).collect();
         match self {
-            Self::Compact => (0..tree.leaves().len() as u32).collect(),
-            Self::Scatter => scattered(tree, 0),
-            Self::Cores => {
-                // Within a core, in the order in which contexts are far from each other.
-                let mut taken: HashMap<u32, u32> = HashMap::new();
-                let turn = |leaf: u32| {
-                    let turns = taken.entry(tree.core(leaf)).or_default();
-                    *turns += 1;
-                    (*turns, leaf)
-                };
-                let mut turns: Vec<(u32, u32)> = scattered(tree, 0).into_iter().map(turn).collect();
-                turns.sort_unstable();
-                turns.into_iter().map(|(_, leaf)| leaf).collect()
+            Self::Compact => order.sort_by_key(|&(_, kind, leaf)| (kind, leaf)),
+            Self::Cores => order.sort(),
+            Self::Scatter => order.sort_by_key(|&(turn, kind, _)| (turn, kind)),
+            Self::Fast => {
+                order.retain(|&(_, kind, _)| Some(&kind) == kinds.first());
+                order.sort();
             }
         }
+        order.into_iter().map(|(.., leaf)| leaf).collect()
     }
 }
 
-/// The leaves of a node, round its children, and in these likewise.
-fn scattered(tree: &SharingTree, node: usize) -> Vec<u32> {
+/// The leaves of a node whose cores are of this kind, round its children, and in these likewise.
+fn scattered(tree: &SharingTree, node: usize, kind: usize) -> Vec<u32> {
     let Some(own) = tree.nodes().get(node) else { return Vec::new() };
     let mut children: Vec<usize> = own.groups.iter().flatten().copied().collect();
     if children.is_empty() {
-        return own.leaves.clone().collect();
+        return own.leaves.clone().filter(|&leaf| tree.core_kind(leaf) == kind).collect();
     }
     children.sort_unstable_by_key(|&child| tree.nodes()[child].leaves.start);
-    let orders: Vec<Vec<u32>> = children.into_iter().map(|child| scattered(tree, child)).collect();
+    let orders: Vec<Vec<u32>> =
+        children.into_iter().map(|child| scattered(tree, child, kind)).collect();
     let longest = orders.iter().map(Vec::len).max().unwrap_or(0);
     (0..longest)
         .flat_map(|turn| orders.iter().filter_map(move |order| order.get(turn).copied()))

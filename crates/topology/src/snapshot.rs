@@ -41,6 +41,10 @@ impl SnapshotFiles {
         Self { directory: "sys/devices/system/cpu/smt", names: &["active", "control"] },
         Self { directory: "sys/devices/system/cpu/cpu#", names: &["online", "cpu_capacity"] },
         Self {
+            directory: "sys/devices/system/cpu/cpu#/acpi_cppc",
+            names: &["highest_perf", "nominal_perf"],
+        },
+        Self {
             directory: "sys/devices/system/cpu/cpu#/topology",
             names: &[
                 "core_id",
@@ -114,8 +118,11 @@ const LIMITS: &[&str] = &[
     "cpuset.effective_mems",
     "cpuset.cpus",
     "cpuset.mems",
+    "cpuset.cpus.partition",
+    "cpuset.cpu_exclusive",
     "cpus",
     "mems",
+    "cpu_exclusive",
 ];
 
 /// What an archive may unpack to, kept or not; a recorded machine of 4,096 CPUs needs a fifth of

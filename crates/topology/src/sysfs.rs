@@ -9,7 +9,10 @@
 //! directory gives no caches, no package file no packages, no topology at all cores of one context.
 //! If a file is present and malformed, the error names it.
 
+mod exclusive;
 mod limits;
+
+pub use exclusive::is_exclusive;
 
 use crate::core_kinds;
 use crate::nesting::{ReportedDomain, nest};
@@ -59,6 +62,7 @@ impl Machine {
         machine.nohz_full = set_at_boot("nohz_full");
         machine.allowed =
             limits.cpus.map_or_else(|| online.clone(), |cpus| cpus.intersection(&online));
+        machine.exclusive = exclusive::read(snapshot)?;
         machine.notes = notes;
         Ok(machine)
     }

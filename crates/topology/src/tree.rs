@@ -129,7 +129,12 @@ impl SharingTree {
         &self.leaves
     }
 
-    /// What kind of core a leaf (which must exist) is a context of: index into [`Machine::kinds`].
+    /// Of every leaf, what kind of core it is a context of: index into [`Machine::kinds`].
+    pub fn core_kinds(&self) -> &[usize] {
+        &self.kinds
+    }
+
+    /// That of one leaf, which must exist.
     pub fn core_kind(&self, leaf: u32) -> usize {
         self.kinds[leaf as usize]
     }

@@ -57,6 +57,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether its campaigns are parts of others, and have no answer of their own.
+    pub fn is_part(self) -> bool {
+        matches!(self, Self::Policies | Self::LastComparison | Self::Caches | Self::Example)
+    }
+
     /// The word for it in the store and in JSON: `place`.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use super::CampaignId;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,11 +75,19 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
     StoreError::Unusable { path: path.to_owned(), reason: reason.into() }
 }
 
+/// What a full disk means.
+const FULL: &str = "the disk is full; all earlier records are safe: free some space, then resume \
+    the campaign (pinwise campaign list)";
+
 /// SQLite's error codes as cause and remedy.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = error {
         return StoreError::Unreadable { path: path.to_owned(), cause: cause.to_string() };
     }
+    // It has no room for the index of the log either.
+    let full = error.sqlite_error().is_some_and(|error| {
+        error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE
+    });
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with \
             --store"
@@ -88,9 +97,7 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
              it), then try again",
             PATIENCE.as_secs()
         ),
-        Some(ErrorCode::DiskFull) => "the disk is full; all earlier records are safe: free some \
-                                      space, then resume the campaign (pinwise campaign list)"
-            .to_owned(),
+        _ if full => FULL.to_owned(),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             "is read-only; make it and its folder writable, or name another file with \
              --store"

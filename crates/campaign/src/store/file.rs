@@ -12,14 +12,20 @@ use std::time::{Duration, Instant};
 const APPLICATION_ID: i32 = 0x7069_6e77;
 
 /// The version of the schema.
-pub(super) const FORMAT: i32 = 4;
+pub(super) const FORMAT: i32 = 5;
 
 /// The first version with kinds, parents and details.
 pub(super) const KINDS: i32 = 3;
 
+/// The first version that says what is simulated.
+pub(super) const SIMULATED: i32 = 4;
+
+/// The first version with digests.
+const DIGESTS: i32 = 5;
+
 /// The oldest version that can be read. Formats 1 and 2 have no kinds, parents and details. Formats
-/// 1 to 3 do not say what is simulated. All are read as they are, and upgraded before the first
-/// write.
+/// 1 to 3 do not say what is simulated. Formats 1 to 4 have no digests. All are read as they are,
+/// and upgraded before the first write.
 const OLDEST: i32 = 1;
 
 /// The kind of a campaign of formats 1 and 2, in SQL.
@@ -56,6 +62,7 @@ impl Store {
                 })? == 0
                 {
                     transaction.execute_batch(include_str!("schema.sql"))?;
+                    transaction.execute_batch(include_str!("digest.sql"))?;
                     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                     transaction.pragma_update(None, "user_version", FORMAT)?;
                 }
@@ -119,7 +126,13 @@ impl Store {
                 "has an earlier format, and its copy needs a path in UTF-8; move the store to one",
             ));
         };
-        super::make_private(&copy);
+        super::make_private(&copy).map_err(|error| {
+            let reason = format!(
+                "has an earlier format, and its copy {} cannot be made ({error}); make room there",
+                copy.display()
+            );
+            unusable(&self.path, reason)
+        })?;
         self.sql(|connection| connection.execute("VACUUM INTO ?", [name]))?;
         let upgraded = self.sql(|connection| {
             let transaction =
@@ -131,10 +144,14 @@ impl Store {
                 transaction.execute_batch(include_str!("to_format_3.sql"))?;
                 transaction.execute(&format!("UPDATE campaign SET kind = {KIND_BEFORE}"), [])?;
             }
-            if format < FORMAT {
+            if format < SIMULATED {
                 transaction.execute_batch(include_str!("to_format_4.sql"))?;
                 let simulated = simulated_before("campaign.parent");
                 transaction.execute(&format!("UPDATE campaign SET simulated = {simulated}"), [])?;
+            }
+            if format < FORMAT {
+                // Rows of before have no digest until they are written again.
+                transaction.execute_batch(include_str!("digest.sql"))?;
                 transaction.pragma_update(None, "user_version", FORMAT)?;
             }
             transaction.commit()?;
@@ -148,6 +165,10 @@ impl Store {
         Ok(upgraded.then_some(copy))
     }
 
+    pub(super) fn has_digests(&self) -> bool {
+        self.format >= DIGESTS
+    }
+
     /// The first free name for a copy: `pinwise.db.format-3`, or with a number behind it.
     fn free_copy(&self) -> PathBuf {
         let name = |copy: u32| {
@@ -158,7 +179,10 @@ impl Store {
             }
             PathBuf::from(name)
         };
-        (1..u32::MAX).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
+        (1..u32::MAX)
+            .map(name)
+            .find(|path| path.symlink_metadata().is_err())
+            .unwrap_or_else(|| name(1))
     }
 }
 

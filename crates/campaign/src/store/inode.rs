@@ -6,6 +6,7 @@
 
 use super::error::unusable;
 use super::{Store, StoreError};
+use std::error::Error;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -42,15 +43,16 @@ impl Store {
         Err(unusable(&self.path, reason))
     }
 
-    fn copy_to(&self, copy: &Path) -> rusqlite::Result<()> {
-        super::make_private(copy);
-        self.connection.execute("VACUUM INTO ?", [copy.to_string_lossy()]).map(drop)
+    fn copy_to(&self, copy: &Path) -> Result<(), Box<dyn Error>> {
+        super::make_private(copy)?;
+        self.connection.execute("VACUUM INTO ?", [copy.to_string_lossy()])?;
+        Ok(())
     }
 }
 
-/// `pinwise.db` becomes `pinwise.db.rescued-PID`.
+/// `pinwise.db` becomes `pinwise.db.rescued-RANDOM`.
 fn rescue_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".rescued-{}", std::process::id()));
+    name.push(format!(".rescued-{}", super::unpredictable()));
     name.into()
 }

@@ -6,9 +6,12 @@ use crate::plan::{self, PlanArgument};
 use crate::store;
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_jobs::{ApplyOptions, HeldProgram, Interrupt, PlanEvent, Preview, preview_undo};
+use pinwise_jobs::{
+    AppliedPlan, ApplyOptions, HeldProgram, Interrupt, PlanEvent, Preview, preview_undo,
+};
 use pinwise_linux::{AffinityError, NotedThread, Pid, Pinned, Released, Tid};
-use pinwise_present::one_line;
+use pinwise_measure::MemoryUse;
+use pinwise_present::{memory, one_line};
 use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -68,6 +71,7 @@ struct ApplyJson<'a> {
     would_pin: Option<Vec<ThreadJson<'a>>>,
     refused: Vec<ThreadJson<'a>>,
     not_found: &'a [String],
+    memory: Option<&'a MemoryUse>,
 }
 
 /// Why --undo leaves a thread alone.
@@ -118,9 +122,9 @@ impl Apply {
         let missing = applied.missing();
         if self.json {
             let names = missing.as_ref().map_or(&[][..], |missing| &missing.names);
-            output::print_json(&document(applied.pinned(), names))?;
+            output::print_json(&document(&applied, names))?;
         } else {
-            print(applied.pinned())?;
+            print(&applied)?;
         }
         if !self.watch {
             return applied.complete().map_err(plan::failed);
@@ -151,6 +155,7 @@ impl Apply {
                 would_pin: Some(would_pin.collect()),
                 refused: Vec::new(),
                 not_found: names,
+                memory: None,
             })?;
         } else {
             preview.moves.iter().try_for_each(|(pinned, now)| {
@@ -233,10 +238,11 @@ fn tell(event: PlanEvent<'_>) -> io::Result<()> {
     }
 }
 
-/// One line for each thread that was found. A reason that several were refused for is given once.
-pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
+/// One line for each thread that was found, and one for memory that was moved. A reason that
+/// several were refused for is given once.
+pub(crate) fn print(applied: &AppliedPlan<'_>) -> anyhow::Result<()> {
     let mut reasons: Vec<&AffinityError> = Vec::new();
-    pinned.iter().try_for_each(|thread| match &thread.result {
+    applied.pinned().iter().try_for_each(|thread| match &thread.result {
         Err(error) if reasons.iter().any(|reason| reason.is_alike(error)) => {
             output::print(&format!("{:<16} refused, too\n", one_line(&thread.name)))
         }
@@ -244,6 +250,9 @@ pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
             reasons.extend(result.as_ref().err());
             output::print(&line(thread))
         }
+    })?;
+    applied.memory().map_or(Ok(()), |held| {
+        output::print(&format!("memory: {}; --undo leaves it there\n", memory(held)))
     })
 }
 
@@ -255,15 +264,22 @@ fn line(thread: &Pinned) -> String {
     }
 }
 
-fn document<'a>(pinned: &'a [Pinned], not_found: &'a [String]) -> ApplyJson<'a> {
+fn document<'a>(applied: &'a AppliedPlan<'_>, not_found: &'a [String]) -> ApplyJson<'a> {
     let threads = |refused: bool| {
-        pinned
+        applied
+            .pinned()
             .iter()
             .filter(move |thread| thread.result.is_err() == refused)
             .map(thread)
             .collect::<Vec<_>>()
     };
-    ApplyJson { pinned: Some(threads(false)), would_pin: None, refused: threads(true), not_found }
+    ApplyJson {
+        pinned: Some(threads(false)),
+        would_pin: None,
+        refused: threads(true),
+        not_found,
+        memory: applied.memory(),
+    }
 }
 
 fn thread(pinned: &Pinned) -> ThreadJson<'_> {

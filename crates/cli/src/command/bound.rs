@@ -122,7 +122,7 @@ impl Bound {
             exhausted: column.complete,
         };
         let found = better.estimate(&sample, &options);
-        if let Err(refusal @ (Refusal::Confidence(_) | Refusal::NotFinite { .. })) = found {
+        if let Err(refusal @ (Refusal::Confidence { .. } | Refusal::NotFinite { .. })) = found {
             return Err(Usage(refusal.to_string()).into());
         }
         let document = self.document(&column, &sample, &found);
@@ -227,7 +227,7 @@ fn remedy(refusal: &Refusal) -> &'static str {
         Refusal::NoThreshold { .. } => "measure more, or use --method bayes",
         Refusal::NoEnd { .. } | Refusal::NoMaximum { .. } => "measure more, or use --method bayes",
         Refusal::Range => "give the values in another unit",
-        Refusal::Confidence(_) | Refusal::NotFinite { .. } => "correct the option",
+        Refusal::Confidence { .. } | Refusal::NotFinite { .. } => "correct the option",
     }
 }
 

@@ -5,6 +5,7 @@ mod export;
 use crate::command::{characterize, compare, latency, place, select, threads, tune};
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
+use crate::own_stores;
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use export::CampaignFormat;
@@ -16,7 +17,7 @@ use pinwise_present::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// List, show, resume, export and delete stored campaigns
@@ -42,7 +43,13 @@ pub(crate) enum Campaign {
     /// Show the result of a campaign, or how far it got
     Show(One),
     /// Continue a campaign that was interrupted or killed
-    Resume(One),
+    Resume {
+        #[command(flatten)]
+        one: One,
+        /// Run what is in a store that your pinwise did not make
+        #[arg(long)]
+        trust: bool,
+    },
     /// Print all measurements of a campaign, for other tools
     Export {
         #[command(flatten)]
@@ -119,7 +126,7 @@ impl Campaign {
         match self {
             Self::List { store, json } => list(&store, json),
             Self::Show(one) => show(&one),
-            Self::Resume(one) => resume(&one),
+            Self::Resume { one, trust } => resume(&one, trust),
             Self::Export { one, format } => {
                 let (store, info) = one.open()?;
                 let named = one.store.named();
@@ -213,12 +220,10 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     let Listing { campaigns, unreadable } =
         store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
     let kinds = campaigns.iter().map(|info| (info.id, info.new.kind)).collect();
-    let mut of_parts: BTreeMap<CampaignId, u64> = BTreeMap::new();
-    for part in &campaigns {
-        if let Some(parent) = &part.new.parent {
-            *of_parts.entry(parent.id).or_default() += part.records;
-        }
-    }
+    let parent = |info: &CampaignInfo| info.new.parent.as_ref().map(|parent| parent.id);
+    let records: Vec<_> =
+        campaigns.iter().map(|info| (info.id, parent(info), info.records)).collect();
+    let of_parts = records_of_parts(&records);
     let listed = |info: CampaignInfo| {
         let of_parts = of_parts.get(&info.id).copied().unwrap_or_default();
         ListedCampaignJson::new(info, &kinds, of_parts)
@@ -347,8 +352,20 @@ fn show(one: &One) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn resume(one: &One) -> anyhow::Result<()> {
+fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
     let (mut store, info) = one.id.open()?;
+    if !trust && !own_stores::is_own(store.path()) {
+        for text in texts_of_questions(&store, &info)? {
+            output::aside(&format!("note: it has {text}"));
+        }
+        return Err(Usage(format!(
+            "campaign {}: your pinwise did not make {}: read above what it runs, writes and \
+             removes, then add --trust",
+            info.id.0,
+            store.path().display()
+        ))
+        .into());
+    }
     let caller = events::caller(one.id.store.named())?;
     if let Some(parent) = &info.new.parent {
         let (id, whole) = (info.id.0, parent.id.0);
@@ -368,10 +385,71 @@ fn resume(one: &One) -> anyhow::Result<()> {
     tell(&store, &answer, one)
 }
 
+/// The records of each campaign's parts, those of their parts included. Each campaign comes with
+/// its parent and its own records.
+fn records_of_parts(
+    campaigns: &[(CampaignId, Option<CampaignId>, u64)],
+) -> BTreeMap<CampaignId, u64> {
+    let parents: BTreeMap<CampaignId, CampaignId> =
+        campaigns.iter().filter_map(|&(id, parent, _)| Some((id, parent?))).collect();
+    let mut of_parts: BTreeMap<CampaignId, u64> = BTreeMap::new();
+    for (part, _, records) in campaigns {
+        // A damaged store may have a circle of parents.
+        let above = std::iter::successors(parents.get(part), |id| parents.get(id));
+        for parent in above.take(parents.len()) {
+            *of_parts.entry(*parent).or_default() += records;
+        }
+    }
+    of_parts
+}
+
+/// Every text in the question of a campaign, of those it is a part of, and of all their parts, with
+/// its place: `output: /tmp/out`. Commands, metrics and files are such texts.
+fn texts_of_questions(store: &Store, info: &CampaignInfo) -> anyhow::Result<BTreeSet<String>> {
+    let campaigns = store.list()?.campaigns;
+    let parents: BTreeMap<CampaignId, CampaignId> =
+        campaigns.iter().filter_map(|info| Some((info.id, info.new.parent.as_ref()?.id))).collect();
+    let whole = |part: CampaignId| {
+        // A damaged store may have a circle.
+        (0..campaigns.len()).fold(part, |id, _| *parents.get(&id).unwrap_or(&id))
+    };
+    let mut found = BTreeSet::new();
+    for part in campaigns.iter().filter(|part| whole(part.id) == whole(info.id)) {
+        add_texts("", &part.new.question, &mut found);
+    }
+    Ok(found)
+}
+
+fn add_texts(place: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            found.insert(format!("{place}: {text}"));
+        }
+        Value::Array(values) => {
+            let words: Option<Vec<String>> =
+                values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
+            match words {
+                Some(words) if !words.is_empty() => {
+                    found.insert(format!("{place}: {}", shell(&words)));
+                }
+                _ => values.iter().for_each(|value| add_texts(place, value, found)),
+            }
+        }
+        Value::Object(fields) => {
+            // A simulated machine runs nothing.
+            for (name, value) in fields.iter().filter(|(name, _)| *name != "model") {
+                let point = if place.is_empty() { "" } else { "." };
+                add_texts(&format!("{place}{point}{name}"), value, found);
+            }
+        }
+        _ => (),
+    }
+}
+
 /// The document of `campaign show --json`. `None`: the campaign is a part that has no answer, or
 /// the answer cannot be read. Then a note on standard error says why.
 fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
-    if let Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example = info.new.kind {
+    if info.new.kind.is_part() {
         return None;
     }
     let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
@@ -471,6 +549,20 @@ id   kind          started (UTC)     state     measured  verdict                
             ListedCampaignJson::new(info, &kinds, 0).part_of
         };
         assert_eq!([Some(1), Some(2), None].map(part_of), [Some("tune"), None, None]);
+    }
+
+    #[test]
+    fn a_campaign_counts_the_records_of_its_parts_and_of_theirs() {
+        let row =
+            |id, parent: Option<i64>, records| (CampaignId(id), parent.map(CampaignId), records);
+        let of_parts = |rows: &[_]| {
+            let counted = records_of_parts(rows);
+            counted.into_iter().map(|(id, records)| (id.0, records)).collect::<Vec<_>>()
+        };
+        let tune = [row(1, None, 0), row(2, Some(1), 5), row(3, Some(2), 7), row(4, Some(1), 20)];
+        assert_eq!(of_parts(&tune), [(1, 32), (2, 7)]);
+        let circle = of_parts(&[row(1, Some(2), 1), row(2, Some(1), 1)]);
+        assert_eq!(circle.len(), 2);
     }
 
     #[test]

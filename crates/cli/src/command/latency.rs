@@ -14,7 +14,7 @@ use document::LatencyJson;
 use pinwise_hardware::{Latencies, LatencyRunError};
 use pinwise_jobs::{LatencyAnswer, LatencyRequest};
 use pinwise_present::{Files, LatencyFindings, figures, texts};
-use pinwise_topology::{CpuSet, Machine};
+use pinwise_topology::Machine;
 use serde_json::Value;
 use source::LatencyFile;
 use std::io::IsTerminal;
@@ -102,19 +102,7 @@ impl Latency {
         }
         let contexts = match &self.cpus {
             None => host.allowed.clone(),
-            Some(list) => {
-                let asked =
-                    CpuSet::parse_list(list).map_err(|error| Usage(format!("--cpus: {error}")))?;
-                let missing = asked.difference(&host.allowed);
-                if !missing.is_empty() {
-                    let message = format!(
-                        "--cpus {list}: not allowed here: {missing}; allowed are {}",
-                        host.allowed
-                    );
-                    return Err(Usage(message).into());
-                }
-                asked
-            }
+            Some(list) => pinwise_jobs::named_cpus(list, &host.allowed)?,
         };
         if contexts.len() < 2 {
             return Err(Usage(LatencyRunError::TooFew(contexts.len()).to_string()).into());

@@ -82,7 +82,7 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
     let applied = AppliedPlan::of(scope, &plan, &store::undo_notes()?).map_err(plan::failed)?;
     // With --json the one document on stdout is the outcome.
     if !json {
-        apply::print(applied.pinned())?;
+        apply::print(&applied)?;
     }
     applied.complete().map_err(plan::failed)
 }

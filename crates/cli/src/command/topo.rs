@@ -7,7 +7,7 @@ use pinwise_present::{
     Entry, LabelledLines, Outline, figures, machine_note, one_line, runs, tagged_machine_notes,
 };
 use pinwise_processor::Processor;
-use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
+use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, ExclusiveCpus, Machine, SharingTree};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -186,6 +186,9 @@ fn text(machine: &Machine, width: usize) -> String {
         if !cpus.is_empty() {
             paragraph(&format!("{what}: CPUs {cpus}"));
         }
+    }
+    for ExclusiveCpus { group, cpus } in &machine.exclusive {
+        paragraph(&format!("only for the cgroup {}: CPUs {cpus}", one_line(group)));
     }
     for note in &machine.notes {
         paragraph(&format!("note: {}", machine_note(note)));

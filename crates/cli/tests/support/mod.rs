@@ -88,6 +88,7 @@ impl Target {
         );
         let pid = self.pid().to_string();
         let mut command = Command::new(PINWISE);
+        command.env("XDG_DATA_HOME", &*DATA);
         command.args(["place", "--pid", &pid, "--metric", &metric, "--counter"]);
         command.args(["--budget", budget, "--store"]).arg(self.folder.join("pinwise.db"));
         command
@@ -109,10 +110,12 @@ pub(crate) fn shared_folder(name: &str) -> PathBuf {
     folder
 }
 
+/// The data directory of this test run.
+static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));
+
 /// Runs pinwise to its end. What it stores goes to a folder of this test run, if the words name no
 /// other.
 pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
-    static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));
     Command::new(PINWISE)
         .args(words)
         .env("XDG_DATA_HOME", &*DATA)

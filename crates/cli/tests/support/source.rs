@@ -38,9 +38,10 @@ int main(void) {
 }
 "#;
 
-/// A team of n threads that prints a speed on every round. The speed depends on n and on whether
-/// each thread is pinned to one CPU as it is printed, never on time. Three are the fastest by far
-/// when pinned, and well behind two when not. `team N FILE` writes the lines to FILE.
+/// A team of n threads that prints a speed on every round. The speed depends on n, and on whether
+/// each thread is pinned to one CPU at that moment. It never depends on time. Three are
+/// the fastest by far when pinned, and well behind two when not. `team N FILE` writes the lines to
+/// FILE.
 pub(crate) const TEAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -107,7 +107,7 @@ fn options_that_make_no_sense_are_refused() {
     for confidence in [0.0, 0.49, 1.0, f64::NAN] {
         assert!(matches!(
             ask(&values, Options { confidence, ..BAYES }),
-            Err(Refusal::Confidence(_))
+            Err(Refusal::Confidence { .. })
         ));
     }
     let cap = Options { cap: Some(f64::NAN), ..BAYES };

@@ -1,7 +1,7 @@
 //! What a check found, with its values. The crate `present` has the words.
 
 use pinwise_monitor::{Layer, Unavailable};
-use pinwise_topology::CpuSet;
+use pinwise_topology::{CpuSet, ExclusiveCpus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -71,6 +71,8 @@ pub enum Finding {
         online: CpuSet,
         /// Without a timer tick while one thread runs (`nohz_full=`).
         nohz_full: CpuSet,
+        /// Control groups that have some for themselves.
+        exclusive: Vec<ExclusiveCpus>,
     },
     ContextsBarred {
         online: CpuSet,
@@ -79,6 +81,8 @@ pub enum Finding {
         isolated: CpuSet,
         /// As above.
         nohz_full: CpuSet,
+        /// As above.
+        exclusive: Vec<ExclusiveCpus>,
     },
     /// All contexts are online.
     NoneOffline,

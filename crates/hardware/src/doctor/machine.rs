@@ -6,13 +6,13 @@ use pinwise_topology::{DomainKind, Machine};
 /// Whether this process may use every online context.
 pub(super) fn allowed(machine: &Machine) -> Finding {
     let (online, allowed) = (machine.online().clone(), machine.allowed.clone());
-    let nohz_full = machine.nohz_full.clone();
+    let (nohz_full, exclusive) = (machine.nohz_full.clone(), machine.exclusive.clone());
     let barred = online.difference(&allowed);
     if barred.is_empty() {
-        return Finding::ContextsAllowed { online, nohz_full };
+        return Finding::ContextsAllowed { online, nohz_full, exclusive };
     }
     let isolated = barred.intersection(&machine.isolated);
-    Finding::ContextsBarred { online, allowed, isolated, nohz_full }
+    Finding::ContextsBarred { online, allowed, isolated, nohz_full, exclusive }
 }
 
 /// Whether contexts are offline.
@@ -46,7 +46,7 @@ fn contexts_per_core(machine: &Machine) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_topology::CpuSet;
+    use pinwise_topology::{CpuSet, ExclusiveCpus};
 
     fn shape(text: &str) -> Machine {
         Machine::from_shape(text).unwrap()
@@ -68,11 +68,13 @@ mod tests {
         machine.offline = set("8,9");
         machine.isolated = set("2,6,7");
         machine.nohz_full = set("7");
+        machine.exclusive = vec![ExclusiveCpus { group: "/a".into(), cpus: set("4,5") }];
         let barred = Finding::ContextsBarred {
             online: set("0-7"),
             allowed: set("0-3"),
             isolated: set("6,7"),
             nohz_full: set("7"),
+            exclusive: machine.exclusive.clone(),
         };
         assert_eq!(allowed(&machine), barred);
         let finding = offline(&machine);

@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(
             (seen(None).third, seen(None).edge),
             (None, None),
-            "a level of which nothing is seen has no program"
+            "an unseen level has no program"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Why a plan cannot be used.
 
-use pinwise_linux::{CaptureError, LookError, Pid, TargetError, why_not_started};
+use pinwise_linux::{CaptureError, LookError, MemoryError, Pid, TargetError, why_not_started};
 use pinwise_placement::{Plan, PlanDifference, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::{named_threads, plan_difference};
@@ -74,6 +74,9 @@ pub enum ApplyError {
         plan of another user"
     )]
     NothingToUndo(Pid),
+    /// The memory of the program cannot be where the plan wants it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// Threads of the plan are missing or refused.
     #[error(transparent)]
     Unplaced(#[from] Unplaced),

@@ -3,8 +3,13 @@
 use super::{
     ApplyError, MissingThreads, NumberOutcome, PlanEvent, PlanEvents, check, pin_new, pinner, take,
 };
-use pinwise_linux::{EndedThreads, Pid, PlanPinner, ProcessLock, Scope, pass_on, this_machine};
-use pinwise_placement::{Plan, PlannedNumber};
+use pinwise_linux::{
+    EndedThreads, InitialMemory, MemoryError, Pid, PlanPinner, ProcessLock, Scope, pass_on,
+    this_machine,
+};
+use pinwise_placement::{Plan, PlannedMemory, PlannedNumber};
+use pinwise_topology::Machine;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +34,7 @@ pub struct PlannedStart<'p> {
     plan: &'p Plan,
     program: &'p OsStr,
     arguments: &'p [OsString],
+    memory: Option<InitialMemory>,
 }
 
 /// A program that ran under a plan.
@@ -44,8 +50,8 @@ impl<'p> PlannedStart<'p> {
     /// Checks that the plan fits this machine and the command: the program and its arguments.
     ///
     /// # Errors
-    /// The plan is for another machine, or sets variables that the options do not allow. Or it has
-    /// no number although the command has a place for it.
+    /// The plan is for another machine or other memory nodes, or sets variables that the options do
+    /// not allow. Or it has no number although the command has a place for it.
     pub fn new(
         plan: &'p Plan,
         command: &'p [OsString],
@@ -55,8 +61,10 @@ impl<'p> PlannedStart<'p> {
         let (program, arguments) = command.split_first().ok_or(ApplyError::NoCommand)?;
         check_environment(plan.number.as_ref(), &options.environment)?;
         check_number(plan, command, events)?;
-        check(plan, &this_machine()?, options.force, events)?;
-        Ok(Self { plan, program, arguments })
+        let machine = this_machine()?;
+        check(plan, &machine, options.force, events)?;
+        let memory = initial_memory(plan, &machine)?;
+        Ok(Self { plan, program, arguments, memory })
     }
 
     /// Starts the program with the plan's number and environment, and pins threads until it ends.
@@ -73,7 +81,11 @@ impl<'p> PlannedStart<'p> {
         events: &mut PlanEvents<'_>,
     ) -> Result<PlannedRun, ApplyError> {
         let number = self.plan.number.as_ref();
-        let mut child = Command::new(self.program)
+        let mut command = Command::new(self.program);
+        if let Some(memory) = &self.memory {
+            memory.apply(&mut command);
+        }
+        let mut child = command
             .args(self.arguments.iter().map(|word| filled(word, number)))
             .envs(number.iter().flat_map(|number| &number.environment))
             .spawn()
@@ -116,6 +128,16 @@ impl<'p> PlannedStart<'p> {
         let missing = pinning.and_then(|pinner| MissingThreads::new(self.plan, pinner.missing()));
         Ok(PlannedRun { status, missing })
     }
+}
+
+/// Where the memory of the program lies from its start on.
+fn initial_memory(plan: &Plan, machine: &Machine) -> Result<Option<InitialMemory>, ApplyError> {
+    let Some(PlannedMemory { policy, nodes }) = &plan.memory else { return Ok(None) };
+    let missing: BTreeSet<u32> = nodes.difference(&machine.memory_nodes()).copied().collect();
+    if !missing.is_empty() {
+        return Err(MemoryError::NoMemory(missing).into());
+    }
+    Ok(InitialMemory::of(*policy, nodes))
 }
 
 /// Refuses environment variables that say more than the number, except those of these names.

@@ -1,7 +1,7 @@
 //! Plans on real processes. [`PlanPinner`] has the tests of pinning itself.
 
 use super::*;
-use pinwise_placement::{PlannedNumber, PlannedThread};
+use pinwise_placement::{PlannedMemory, PlannedNumber, PlannedThread};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -423,4 +423,47 @@ fn what_does_not_exist_is_bad_usage() {
     assert!(error.is_usage());
     let told = "cannot start /no/such/program: there is no such program; give its path";
     assert!(error.to_string().starts_with(told), "{error}");
+}
+
+#[test]
+fn a_plan_with_memory_starts_only_where_its_nodes_are() {
+    let planned = |policy, nodes: &[u32]| {
+        let mut plan = plan(&["sh"]);
+        plan.memory = Some(PlannedMemory { policy, nodes: nodes.iter().copied().collect() });
+        plan
+    };
+    let command = ["sh", "-c", "exit 3"].map(OsString::from);
+    let run = |plan: &Plan| {
+        let start = PlannedStart::new(plan, &command, &StartOptions::default(), &mut |_| Ok(()))?;
+        start.run(&AtomicUsize::new(0), &mut |_| Ok(())).map(|run| run.status.code())
+    };
+    let first = *this_machine().unwrap().memory_nodes().first().unwrap();
+    assert_eq!(run(&planned(MemoryPolicy::Interleave, &[first])).unwrap(), Some(3));
+    let error = run(&planned(MemoryPolicy::Follow, &[first, 4000])).unwrap_err().to_string();
+    assert!(error.starts_with("no memory on node 4000: "), "{error}");
+}
+
+#[test]
+fn the_memory_of_a_running_program_follows_a_plan_and_is_not_interleaved() {
+    let folder = tempfile::tempdir().unwrap();
+    let apply = |policy| {
+        let shell = Shell::start();
+        let machine = this_machine().unwrap();
+        let mut plan = plan(&["sh"]);
+        plan.memory = PlannedMemory::new(policy, &machine, &cpu());
+        let program = HeldProgram::of(shell.pid()).unwrap();
+        let options = ApplyOptions::default();
+        let applied = program.apply(&plan, options, folder.path(), &mut |_| Ok(())).unwrap();
+        assert_eq!(shell.cpus(), cpu(), "pinned all the same");
+        (applied.memory().cloned(), applied.complete().map_err(|error| error.to_string()))
+    };
+    let refused = "the memory of a running program is not interleaved: use pinwise run PLAN -- CMD";
+    assert_eq!(apply(MemoryPolicy::Interleave), (None, Err(refused.to_owned())));
+    let (held, complete) = apply(MemoryPolicy::Follow);
+    // Not every kernel knows nodes.
+    let visible = memory::pages(Pid(std::process::id() as i32)).is_ok();
+    assert_eq!((held.is_some(), complete.is_ok()), (visible, visible), "{complete:?}");
+    let nodes = this_machine().unwrap().nearest_memory(&cpu());
+    // Of a library that other programs map, a part may stay elsewhere.
+    assert!(held.is_none_or(|held| held.nodes.outside(&nodes) < 1.0));
 }

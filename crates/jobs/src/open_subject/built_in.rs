@@ -13,8 +13,8 @@ use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::Pid;
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, MeasureError, Measurement, PinnedInstance, ProgramNote, Retry,
-    Setting, Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, MeasureError, Measurement, MemoryUse, PinnedInstance,
+    ProgramNote, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
@@ -244,6 +244,10 @@ impl OpenSubject for Instances {
 
     fn pids(&self) -> Option<Vec<Pid>> {
         Some(self.whole.as_ref().map(LiveTestbed::pids).unwrap_or_default())
+    }
+
+    fn memory(&self, best: Option<&Assignment>) -> Option<MemoryUse> {
+        self.whole.as_ref().and_then(|whole| whole.memory(best))
     }
 
     /// Two programs are started for it.

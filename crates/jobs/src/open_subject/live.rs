@@ -8,11 +8,11 @@ use crate::error::{Failure, JobError, Remedy};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
-use pinwise_linux::{Pid, Streams, Target, process};
-use pinwise_measure::{Interrupt, ProgramNote, Setting, Testbed as _};
+use pinwise_linux::{InitialMemory, Launch, Pid, Streams, Target, process};
+use pinwise_measure::{Interrupt, MemoryPolicy, MemoryUse, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
-use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -55,6 +55,14 @@ impl OpenSubject for LiveTestbed {
         self.each().max(stretched)
     }
 
+    fn memory(&self, best: Option<&Assignment>) -> Option<MemoryUse> {
+        self.memory(best)
+    }
+
+    fn give_memory_back(&mut self) -> Option<ProgramNote> {
+        self.give_memory_back()
+    }
+
     fn fingerprint(&self) -> Fingerprint {
         pinwise_linux::fingerprint(self.machine())
     }
@@ -94,7 +102,13 @@ pub(super) fn open(
         (Subject::Launched(command), _) => {
             metric.check(&options, None).map_err(usage)?;
             let machine = this_machine(request)?;
-            let launched = Target::launch(&launch(command, request)).map_err(target_error)?;
+            let memory = match request.memory {
+                // Its threads have no places yet.
+                MemoryPolicy::Leave | MemoryPolicy::Follow => None,
+                policy => InitialMemory::of(policy, &machine.memory_nodes()),
+            };
+            let launch = Launch { memory, ..launch(command, request) };
+            let launched = Target::launch(&launch).map_err(target_error)?;
             (launched.0, launched.1, machine)
         }
         (subject, None) => {
@@ -113,6 +127,7 @@ pub(super) fn open(
         filter,
         window: period,
         floor: request.floor,
+        memory: request.memory,
         notes,
         until: opening.until,
         patience: within_budget(LiveOptions::default().patience, opening.until),

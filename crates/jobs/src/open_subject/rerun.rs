@@ -8,11 +8,11 @@ use crate::events::{Events, note};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_linux::Pid;
-use pinwise_measure::{Interrupt, ProgramNote, Testbed};
+use pinwise_measure::{Interrupt, MemoryUse, ProgramNote, Testbed};
 use pinwise_metric::MetricSpec;
 use pinwise_present::Notice;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
-use pinwise_topology::Fingerprint;
+use pinwise_topology::{Assignment, Fingerprint};
 use std::time::Duration;
 
 impl OpenSubject for RerunTestbed {
@@ -27,6 +27,10 @@ impl OpenSubject for RerunTestbed {
     /// A run.
     fn each(&self, _period: Duration) -> Duration {
         self.learning_run()
+    }
+
+    fn memory(&self, _best: Option<&Assignment>) -> Option<MemoryUse> {
+        self.memory()
     }
 
     fn fingerprint(&self) -> Fingerprint {
@@ -49,7 +53,8 @@ pub(super) fn open(
     let metric_options = metric_options(request, opening.until)?;
     let filter = thread_filter(request, &opening)?;
     let metric = RunMetric::of(&metric, &metric_options).ok_or_else(|| not_of_a_run(&metric))?;
-    let options = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
+    let (remove, memory) = (request.remove.clone(), request.memory);
+    let options = RerunOptions { filter, limit: request.limit, remove, memory };
     let (launch, limit) = (launch(command, request), request.limit);
     let name = launch.name();
     let mut lasts = |after| {

@@ -7,6 +7,8 @@ use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_programs::{CommandTemplate, NumberSetter, ProbedProgram};
 use pinwise_threads::ThreadsPerN;
 use serde::{Deserialize, Serialize};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// A program on this machine.
@@ -62,6 +64,30 @@ impl HostProgram {
         template.map_err(JobError::usage)
     }
 
+    /// Refuses an output file that another program made: each start of this one empties it.
+    /// `numbers`: what it may be started with. `begun`: when the campaign began, in seconds since
+    /// the Unix epoch; `None`: it begins now. What was written since then is its own.
+    pub(crate) fn check_output(&self, numbers: &[u32], begun: Option<i64>) -> Result<(), JobError> {
+        let (Some(output), None) = (&self.output, self.pid) else { return Ok(()) };
+        let template = self.template()?;
+        let mut paths: Vec<PathBuf> =
+            numbers.iter().map(|&number| template.path(output, number)).collect();
+        paths.dedup();
+        let foreign = |path: &&PathBuf| {
+            let kept = |file: &Metadata| file.is_file() && file.len() > 0;
+            let before = |file: Metadata| begun.is_none_or(|begun| file.mtime() < begun);
+            fs::metadata(path).ok().filter(kept).is_some_and(before)
+        };
+        match paths.iter().find(foreign) {
+            Some(path) => Err(JobError::Usage(format!(
+                "{} exists, and every start of the program would empty it: remove it, or name \
+                 another file with --output",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// The metric, if one is named, there or not.
     pub fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, JobError> {
         let ReadingOptions { pick, counter, lower_is_better, unit, .. } = &self.reading;
@@ -90,5 +116,28 @@ impl HostProgram {
 
     pub(crate) fn formula(&self) -> ThreadsPerN {
         self.threads_per_n.clone().unwrap_or_else(ThreadsPerN::identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_of_before_the_campaign_is_not_emptied() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = HostProgram {
+            command: ["true", "{n}"].map(str::to_owned).to_vec(),
+            output: Some(folder.path().join("out-{n}")),
+            ..HostProgram::default()
+        };
+        let refused = |numbers: &[u32], begun| program.check_output(numbers, begun).is_err();
+        fs::write(folder.path().join("out-2"), "kept").unwrap();
+        fs::write(folder.path().join("out-3"), "").unwrap();
+        assert!(refused(&[1, 2], None));
+        assert!(!refused(&[1, 3], None), "nothing is lost");
+        let written = fs::metadata(folder.path().join("out-2")).unwrap().mtime();
+        assert!(!refused(&[2], Some(written)), "the campaign wrote it");
+        assert!(refused(&[2], Some(written + 1)));
     }
 }

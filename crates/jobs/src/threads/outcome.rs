@@ -26,8 +26,8 @@ use std::time::Duration;
 /// From this share of the program's CPU time on, watching is worth a note.
 const WATCHING_NOTABLE: f64 = 0.05;
 
-/// Runs take a fixed time if their times differ by at most this factor. A choice: on a busy machine
-/// many threads of such a run started up to 25 ms later than one, in runs of a second.
+/// Runs take a fixed time if their times differ by at most this factor. It is a choice. On a busy
+/// machine many threads of such a run started up to 25 ms later than one. The runs took a second.
 const SAME_TIME: f64 = 1.03;
 /// Runs of a fixed time that take this many times the CPU time with more threads do more work.
 const MORE_WORK: f64 = 1.5;
@@ -460,8 +460,8 @@ fn about(
     notes
 }
 
-/// Whether a larger number than `n` is worth a try. It is not if as many threads as contexts may do
-/// as well as more (`open`), or if others disturbed the probes.
+/// Whether a larger number than `n` is worth a try. It is not if others disturbed the probes. Nor
+/// is it if as many threads as contexts may do as well as more (`open`).
 fn more_may_help(n: u32, open: &[u32], contexts: u32, busy: bool) -> bool {
     !busy && (n <= contexts || open.first().is_none_or(|&fewest| contexts < fewest))
 }

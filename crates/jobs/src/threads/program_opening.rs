@@ -286,6 +286,14 @@ impl ThreadsQuestion {
         }
     }
 
+    /// See [`HostProgram::check_output`].
+    pub(crate) fn check_output(&self, begun: Option<i64>) -> Result<(), JobError> {
+        match &self.request.program {
+            ThreadsProgram::Here(program) => program.check_output(&self.numbers()?, begun),
+            ThreadsProgram::Modelled(_) => Ok(()),
+        }
+    }
+
     pub(super) fn counting(&self) -> Result<Counting, JobError> {
         Counting::of(&self.request)
     }

@@ -33,8 +33,8 @@ pub struct ThreadsRequest {
     pub max: Option<u32>,
     /// From one number to the next. `None`: 1, or as published.
     pub step: Option<u32>,
-    /// The time for all probes of a survey. `None`: two minutes, or a share of a run whose length
-    /// is known.
+    /// The time of the whole search. A survey's probes get 60 % of it, its fresh windows the rest.
+    /// `None`: two minutes, or a share of a run whose length is known.
     pub budget: Option<Duration>,
     /// How often a sweep tries each number. `None`: three times.
     pub rounds: Option<u32>,

@@ -73,11 +73,10 @@ pub(super) fn measure_parts(
     measured
 }
 
-/// Says that the last comparison has no room for good intervals, if `budget` has none. A window is
-/// taken to be as long as a probe, with this many `windows`. It says what the search takes if
-/// its only round ends after the budget. It names no budget, because the comparison may take less
-/// time than expected. At its end the comparison says which budget would
-/// decide it.
+/// Warns if the budget is too short for good intervals. Assumes that a window takes as long as a
+/// probe, with this many `windows`. If the only round ends after the budget, it says how long the
+/// search takes. It names no budget, because the comparison may take less time than expected. At
+/// its end the comparison says which budget would decide it.
 pub(super) fn short(outcome: &ThreadsOutcome, clock: &TuneClock, windows: f64) -> Option<Notice> {
     let probes = outcome.probes.iter().map(|shown| shown.probe.cost.as_secs_f64());
     let probe = probes.clone().sum::<f64>() / probes.len().max(1) as f64;

@@ -87,7 +87,7 @@ impl Launched {
     /// [`Launched::terminate`].
     pub(super) fn end(&self, mut told: HashSet<RawPid>) {
         let begin = Instant::now();
-        // A program that is launched may be between its fork and its exec, where it does not show
+        // A program that is launched may be between its fork and its exec. There it does not show
         // the mark yet. One look also misses a process that was created meanwhile.
         let shows_mark = match (self.marks.is_empty(), self.launching) {
             (true, _) => Duration::ZERO,

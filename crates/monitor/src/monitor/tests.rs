@@ -125,7 +125,7 @@ fn a_thread_that_never_ran_waits_at_no_lock() {
         watch.activity(id(), stat())
     };
     let idle = sleeper(0);
-    assert_eq!(idle.locked, Some(ms(128)), "where it sleeps is told");
+    assert_eq!(idle.locked, Some(ms(128)), "the layer says where it sleeps");
     assert_eq!(activity(ms(128), vec![idle.clone()]).lock(), Some(0.0));
     let both = activity(ms(128), vec![idle, sleeper(64)]);
     assert_eq!(both.lock(), Some(0.25), "64 ms of 256 ms");

@@ -106,7 +106,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     /// A record in the kernel's form.
-    pub(in crate::perf) fn bytes(record: &PerfRecord) -> Vec<u8> {
+    pub(in super::super) fn bytes(record: &PerfRecord) -> Vec<u8> {
         let words =
             |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
         let (kind, misc, body) = match &record.what {

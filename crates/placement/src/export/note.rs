@@ -1,6 +1,7 @@
 //! [`ExportNote`]: what a syntax cannot say of a plan, as values. The crate `present` makes the
 //! text.
 
+use pinwise_measure::MemoryPolicy;
 use pinwise_topology::{CpuId, CpuSet};
 use serde::Serialize;
 
@@ -47,6 +48,11 @@ pub enum ExportNote {
     WorkersByCore {
         /// The CPU of each worker in the plan.
         cpus: Vec<CpuId>,
+    },
+    /// The plan's memory policy is not in the text.
+    MemoryLeftOut {
+        /// The policy.
+        policy: MemoryPolicy,
     },
     /// The plan is for this number of threads.
     ForNumber {

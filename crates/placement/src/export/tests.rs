@@ -1,6 +1,8 @@
 //! Tests of all formats of export.
 
 use super::*;
+use crate::PlannedMemory;
+use pinwise_measure::MemoryPolicy;
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Threads as `name role instance cpus`.
@@ -61,6 +63,35 @@ fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
         export(&one_set, "taskset").unwrap(),
         Export { text: "taskset -c 1-3\n".into(), notes: Vec::new() }
     );
+}
+
+#[test]
+fn the_memory_of_a_plan_is_in_the_words_of_numactl_and_systemd_and_noted_elsewhere() {
+    let with = |policy, nodes: &[u32]| {
+        let mut plan = plan("x", &[("a", "a", 0, "1-3")]);
+        plan.memory = Some(PlannedMemory { policy, nodes: nodes.iter().copied().collect() });
+        plan
+    };
+    for (planned, numactl, systemd) in [
+        (
+            with(MemoryPolicy::Follow, &[1]),
+            " --preferred=1\n",
+            "NUMAPolicy=preferred\nNUMAMask=1\n",
+        ),
+        (with(MemoryPolicy::Follow, &[0, 1]), " --localalloc\n", "NUMAPolicy=local\n"),
+        (
+            with(MemoryPolicy::Interleave, &[0, 1]),
+            " --interleave=0,1\n",
+            "NUMAPolicy=interleave\nNUMAMask=0,1\n",
+        ),
+    ] {
+        assert_eq!(text(&planned, "numactl"), format!("numactl --physcpubind=1-3{numactl}"));
+        assert_eq!(text(&planned, "systemd"), format!("[Service]\nCPUAffinity=1-3\n{systemd}"));
+        assert_eq!(export(&planned, "systemd").unwrap().notes, []);
+        let policy = planned.memory.as_ref().unwrap().policy;
+        let notes = export(&planned, "taskset").unwrap().notes;
+        assert_eq!(notes, [ExportNote::MemoryLeftOut { policy }]);
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Syntaxes that pin whole processes: taskset, numactl, systemd and the like.
 
-use super::{Export, ExportNote};
-use crate::Plan;
+use super::{Export, ExportNote, joined};
+use crate::{Plan, PlannedMemory};
+use pinwise_measure::MemoryPolicy;
 
 /// The text for the CPUs of all threads, with a note if the threads have different ones.
 fn whole(
@@ -31,14 +32,40 @@ pub(super) fn taskset(plan: &Plan) -> Result<Export, String> {
     whole(plan, |cpus| format!("taskset -c {cpus}\n"))
 }
 
-/// numactl(8).
-pub(super) fn numactl(plan: &Plan) -> Result<Export, String> {
-    whole(plan, |cpus| format!("numactl --physcpubind={cpus}\n"))
+/// The formats that also say where memory lies.
+pub(super) const SAY_MEMORY: [&str; 2] = ["numactl", "systemd"];
+
+/// The memory of a plan in the words of numactl and systemd: the policy, and its nodes if it takes
+/// any. Threads on several nodes have their memory where they touch it first.
+fn memory(plan: &Plan) -> Option<(&'static str, Option<String>)> {
+    let PlannedMemory { policy, nodes } = plan.memory.as_ref()?;
+    let list = joined(&nodes.iter().copied().collect::<Vec<_>>(), ",");
+    match policy {
+        MemoryPolicy::Leave => None,
+        MemoryPolicy::Interleave => Some(("interleave", Some(list))),
+        MemoryPolicy::Follow if nodes.len() == 1 => Some(("preferred", Some(list))),
+        MemoryPolicy::Follow => Some(("local", None)),
+    }
 }
 
-/// systemd.exec(5): a list of CPU numbers and ranges.
+/// numactl(8).
+pub(super) fn numactl(plan: &Plan) -> Result<Export, String> {
+    let memory = match memory(plan) {
+        Some((policy, Some(nodes))) => format!(" --{policy}={nodes}"),
+        Some(_) => " --localalloc".to_owned(),
+        None => String::new(),
+    };
+    whole(plan, |cpus| format!("numactl --physcpubind={cpus}{memory}\n"))
+}
+
+/// systemd.exec(5): lists of numbers and ranges.
 pub(super) fn systemd(plan: &Plan) -> Result<Export, String> {
-    whole(plan, |cpus| format!("[Service]\nCPUAffinity={cpus}\n"))
+    let memory = memory(plan).map(|(policy, nodes)| {
+        let mask = nodes.map(|nodes| format!("NUMAMask={nodes}\n")).unwrap_or_default();
+        format!("NUMAPolicy={policy}\n{mask}")
+    });
+    let memory = memory.unwrap_or_default();
+    whole(plan, |cpus| format!("[Service]\nCPUAffinity={cpus}\n{memory}"))
 }
 
 /// systemd.resource-control(5): the cpuset of the unit's cgroup (version 2).

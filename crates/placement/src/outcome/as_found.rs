@@ -28,8 +28,8 @@ impl Outcome {
         Some((over(best.mean, found.mean), over(best.low, found.high), over(best.high, found.low)))
     }
 
-    /// Whether the best is better than the program as it was found. Given if that was otherwise
-    /// than unpinned after or than the best.
+    /// Whether the best is better than the program as it was found. False if the program as found
+    /// differs from unpinned, or beats the best, and the gain over it may be 0 or less.
     pub fn beats_as_found(&self) -> bool {
         let apart = self.found_apart().is_some() || self.is_worse_than_found();
         !apart || self.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)

@@ -36,6 +36,9 @@ pub enum PlanError {
     /// A thread needs a place.
     #[error("thread '{0}' has no CPUs: give it a list such as cpus = \"0,2-3\"")]
     NoCpus(String),
+    /// Memory needs a place.
+    #[error("[memory] has no nodes: give it a list such as nodes = [0], or remove it")]
+    NoNodes,
 }
 
 pub(super) fn malformed(text: &str, error: &toml::de::Error) -> PlanError {

@@ -295,7 +295,7 @@ pub(crate) mod tests {
         assert_eq!(
             CoreLocal::usual_level(&some, 8),
             DomainKind::Core,
-            "the outermost of which all are regular"
+            "the outermost regular ones"
         );
         // Cores of one context are contexts.
         for level in [DomainKind::Core, DomainKind::Pu] {

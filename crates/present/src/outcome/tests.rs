@@ -3,7 +3,7 @@
 use super::*;
 use crate::verdict::budget_for;
 use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
-use pinwise_measure::{ProgramNote, Thread, Unit, Workload};
+use pinwise_measure::{MemoryPolicy, MemoryUse, ProgramNote, Thread, Unit, Workload};
 use pinwise_placement::{
     BoundMethod, BoundNote, Budget, Drift, Estimate, PlacementVerdict, StopReason, StrategyName,
     StrategyReason,
@@ -89,6 +89,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
         strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
         stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
+        memory: None,
         forecast: None,
     }
 }
@@ -241,6 +242,29 @@ fn what_few_windows_leave_open_is_left_open() {
         text.starts_with("Undecided so far: the campaign was killed before its end."),
         "{text}"
     );
+}
+
+#[test]
+fn memory_has_a_line_where_there_are_several_nodes() {
+    let unit = Unit::rate("packets/s");
+    let mut info = campaign(unit.clone());
+    let line = |info: &CampaignInfo, policy, pages: &[(u32, u64)]| {
+        let nodes = pages.iter().copied().collect();
+        let memory = Some(MemoryUse { policy, nodes });
+        let held = Outcome { memory, ..outcome(unit.clone(), 1.72e6) };
+        let text = text_of(info, &held, Files::default(), 1000);
+        text.lines().find_map(|line| Some(line.strip_prefix("  memory    ")?.to_owned()))
+    };
+    let follow = MemoryPolicy::Follow;
+    assert_eq!(line(&info, follow, &[(0, 7)]), None);
+    let mut node = info.new.machine.numa[0].clone();
+    node.os_index = 1;
+    info.new.machine.numa.push(node);
+    let told = |policy, pages: &[(u32, u64)]| line(&info, policy, pages).unwrap();
+    assert_eq!(told(follow, &[(1, 12_345)]), "follow: 100 % of 12,345 pages on node 1");
+    let spread = told(MemoryPolicy::Leave, &[(0, 250), (1, 750)]);
+    assert_eq!(spread, "leave: 75 % of 1,000 pages on node 1, 25 % on node 0");
+    assert_eq!(told(MemoryPolicy::Interleave, &[]), "interleave, from the start of each run");
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl NumberSetter {
         }
     }
 
-    /// The CPUs of which the program of process `root` gets the first n, before any change. `None`:
+    /// The CPUs of process `root` before any change. Its program gets the first n of them. `None`:
     /// the parameter counts no CPUs, or they are not known.
     pub fn cpus(&self, root: Pid) -> Option<CpuSet> {
         match self {

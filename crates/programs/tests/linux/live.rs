@@ -3,11 +3,13 @@
 use crate::programs::*;
 use pinwise_linux::{
     Launch, LeftChanged, Pid, Restored, Scope, Target, TargetError, ThreadFilter, Tid, affinity,
-    process, restore_abandoned,
+    memory, process, restore_abandoned,
 };
-use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
+use pinwise_measure::{
+    Effort, Interrupt, LeftAlone, MemoryPolicy, ProgramNote, Retry, Setting, Testbed,
+};
 use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
-use pinwise_topology::{Assignment, CpuId, CpuSet};
+use pinwise_topology::{Assignment, CpuId, CpuSet, Machine, NumaNode};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -157,6 +159,47 @@ fn threads_are_pinned_measured_and_put_back() {
     testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
     drop(testbed);
     assert_eq!(masks(&threads), before, "and so is the end");
+}
+
+#[test]
+fn memory_follows_each_assignment_and_a_node_without_memory_ends_the_search() {
+    if !enough_cpus() || memory::pages(Pid(std::process::id() as i32)).is_err() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let following = |machine: &Machine| {
+        let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+        let options = LiveOptions { memory: MemoryPolicy::Follow, ..quick() };
+        let (meter, interrupt) = (reading(|| 100.0), Interrupt::default());
+        LiveTestbed::new(target, machine, meter, options, interrupt).unwrap()
+    };
+    let mut testbed = following(&machine());
+    let [first, second] = [0, 1].map(|leaf| all_on(&testbed, leaf));
+    testbed.measure(&first, Effort::default()).unwrap();
+    let assignment = |setting: &Setting| match setting {
+        Setting::Pinned(assignment) => assignment.clone(),
+        _ => unreachable!(),
+    };
+    let held = testbed.memory(Some(&assignment(&first))).unwrap();
+    assert_eq!(held.policy, MemoryPolicy::Follow);
+    assert!(held.nodes.total() > 0 && testbed.memory(Some(&assignment(&second))).is_none());
+    testbed.measure(&Setting::Unpinned, Effort::default()).unwrap();
+    let threads = program.threads("spin-", 2);
+    testbed.measure(&second, Effort::default()).unwrap();
+    testbed.give_memory_back();
+    assert_eq!(masks(&threads), [whole(), whole()], "affinities first");
+    drop(testbed);
+
+    let mut machine = machine();
+    // A node that is not there has the first context.
+    let mut node = NumaNode { os_index: 4000, ..machine.numa[0].clone() };
+    node.cpus = whole().iter().take(1).collect();
+    machine.numa[0].cpus = machine.numa[0].cpus.difference(&node.cpus);
+    machine.numa.push(node);
+    let mut testbed = following(&machine);
+    let error = testbed.measure(&first, Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(error.message.starts_with("no memory on node 4000: "), "{error}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_program_of_many_switches_is_soon_watched_by_looks_for_good_and_the_reason_i
     assert_eq!([layer_of(1), layer_of(2)], [Layer::Proc; 2]);
     let told = prober.refused().last().unwrap();
     assert!(told.layer == layer && told.reason().starts_with("took "), "{told}");
-    assert_eq!(prober.refused().len(), allowed.refused().len() + 1, "it is told once");
+    assert_eq!(prober.refused().len(), allowed.refused().len() + 1, "pinwise says it once");
 }
 
 #[test]

@@ -160,6 +160,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone().into())),
         strategy: vec![StrategyReason::RandomAsked { assignments: "592573".to_owned() }],
         stopped_because: vec![StopReason::BudgetUsed { another_seconds: None, left_seconds: None }],
+        memory: None,
         forecast: None,
     };
     let question = PlacementQuestion {

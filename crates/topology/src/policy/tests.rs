@@ -1,7 +1,7 @@
 //! Tests of the policies.
 
 use super::*;
-use crate::{Alike, CpuSet, Machine, random_machine};
+use crate::{Alike, CoreKind, CpuId, CpuSet, Machine, random_machine};
 use proptest::prelude::*;
 
 fn tree(shape: &str) -> SharingTree {
@@ -19,6 +19,37 @@ fn the_orders_are_those_of_the_drawing() {
     assert_eq!(leaves(Policy::Scatter, "2x2x2", 8), [0, 4, 2, 6, 1, 5, 3, 7]);
     assert_eq!(leaves(Policy::Scatter, "2x2x2", 10)[8..], [0, 4], "then all hold two");
     assert!(leaves(Policy::Compact, "2", 0).is_empty());
+}
+
+/// Three fast cores of two contexts and two slow cores in one package. The slow ones come first.
+fn hybrid() -> SharingTree {
+    let mut machine = Machine::from_shape("5x2").unwrap();
+    machine.allowed = [0, 2, 4, 5, 6, 7, 8, 9].map(CpuId).into_iter().collect();
+    let kind =
+        |cpus: &str| CoreKind { name: cpus.into(), cpus: cpus.parse().unwrap(), capacity: None };
+    machine.set_kinds(vec![kind("4-9"), kind("0-3")]);
+    SharingTree::new(&machine, Alike::ByStructure)
+}
+
+#[test]
+fn fast_cores_are_taken_first() {
+    let tree = hybrid();
+    let cpus = |policy: Policy, threads: usize| -> Vec<u32> {
+        let placed = policy.assign(&tree, threads);
+        placed.leaves().iter().map(|&leaf| tree.leaves()[leaf as usize].0).collect()
+    };
+    assert_eq!(cpus(Policy::Compact, 8), [4, 5, 6, 7, 8, 9, 0, 2]);
+    assert_eq!(cpus(Policy::Cores, 8), [4, 6, 8, 0, 2, 5, 7, 9]);
+    assert_eq!(cpus(Policy::Scatter, 8), [4, 6, 8, 0, 2, 5, 7, 9]);
+    assert_eq!(cpus(Policy::Fast, 7), [4, 6, 8, 5, 7, 9, 4], "never a slow one");
+    let names = |threads: usize| -> Vec<&str> {
+        Policy::different(&tree, threads).iter().map(|(policy, _)| policy.name()).collect()
+    };
+    assert_eq!(names(1), ["compact"]);
+    assert_eq!(names(2), ["compact", "cores"]);
+    assert_eq!(names(4), ["compact", "cores", "fast"], "two, four and three cores");
+    assert_eq!(names(5), ["compact", "cores"], "compact has no slow core either");
+    assert_eq!(names(7), ["compact", "cores"], "there are six fast contexts");
 }
 
 #[test]
@@ -52,7 +83,7 @@ fn threads_use_as_much_of_the_machine_as_the_policy_says() {
     ] {
         assert_eq!(
             Policy::ALL.map(|policy| used(policy, threads)),
-            [compact, cores, scatter],
+            [compact, cores, scatter, cores],
             "{threads} threads"
         );
     }
@@ -114,7 +145,7 @@ proptest! {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let contexts = tree.leaves().len();
         prop_assume!(contexts > 0);
-        for policy in Policy::ALL {
+        for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::Fast) {
             let placed = policy.assign(&tree, threads);
             prop_assert_eq!(placed.threads(), threads);
             let mut held = vec![0; contexts];

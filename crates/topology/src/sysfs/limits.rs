@@ -40,7 +40,7 @@ impl Snapshot {
     }
 
     /// Where cpusets are mounted, and which interface that is.
-    fn cpuset_mount<'a>(&self, mounts: &'a str) -> Option<(&'a str, Version)> {
+    pub(super) fn cpuset_mount<'a>(&self, mounts: &'a str) -> Option<(&'a str, Version)> {
         mounts.lines().find_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
             let (mount, kind, options) =
@@ -83,7 +83,7 @@ impl Snapshot {
 
 /// The interface of a cpuset: the bare file system of 2.6.12, cgroup v1, cgroup v2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     Zero,
     One,
     Two,

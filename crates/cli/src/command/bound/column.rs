@@ -7,6 +7,7 @@
 //! `campaign export` writes it. Without such a column it guesses none. From such an export it takes
 //! only the assignments drawn at random, with one mean each, whichever column is wanted.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -78,10 +79,17 @@ fn array(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     json(placed, wanted)
 }
 
+/// A JSON export of a campaign is one.
+const ONE_DOCUMENT: &str = "it is one JSON object; give JSON lines or the CSV of `pinwise campaign \
+                            export`";
+
 fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     let mut values = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let value = serde_json::from_str(line).map_err(|error| {
+            if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+                return ONE_DOCUMENT.to_owned();
+            }
             let column = error.column();
             format!(
                 "line {number} is not JSON ({} at column {column}); expected one object per line",
@@ -468,6 +476,7 @@ mod tests {
             reason("{\"a\":1}\n{\"a\":", None)
                 .starts_with("line 2 is not JSON (it ends early at column 5)")
         );
+        assert_eq!(reason("{\n  \"measurements\": []\n}\n", None), ONE_DOCUMENT);
     }
 
     #[test]

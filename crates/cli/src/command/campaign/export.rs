@@ -100,7 +100,7 @@ pub(super) fn document(
 }
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
-/// The last column is the campaign of each row: of parts, it is the part. Before it are the
+/// The last column is the campaign, or the part, that measured the row. Before it are the
 /// campaign's unit and, if a search counted them, how many different assignments there are.
 /// `pinwise bound` reads both.
 pub(super) fn csv(document: &CampaignExportJson) -> String {

@@ -7,6 +7,7 @@ use crate::output::Usage;
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
 use pinwise_jobs::PlacementRequest;
+use pinwise_measure::MemoryPolicy;
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use std::path::PathBuf;
 
@@ -42,6 +43,18 @@ pub(crate) struct Place {
     #[command(flatten)]
     pub(super) subject: SubjectArguments,
 
+    /// NUMA: leave memory, let it follow threads, or interleave
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_enum,
+        ignore_case = true,
+        hide_possible_values = true,
+        default_value = "leave",
+        hide_short_help = true,
+        help_heading = "Target"
+    )]
+    memory: MemoryArgument,
     /// Choose how to search
     #[arg(
         long,
@@ -114,6 +127,13 @@ enum StrategyArgument {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum MemoryArgument {
+    Leave,
+    Follow,
+    Interleave,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum BoundMethodArgument {
     Bayes,
     Profile,
@@ -139,6 +159,11 @@ impl Place {
             StrategyArgument::Blackbox => StrategyName::Blackbox,
         };
         let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
+        request.memory = match self.memory {
+            MemoryArgument::Leave => MemoryPolicy::Leave,
+            MemoryArgument::Follow => MemoryPolicy::Follow,
+            MemoryArgument::Interleave => MemoryPolicy::Interleave,
+        };
         request.question = PlacementQuestion {
             budget: self.search.budget.unwrap_or(request.question.budget),
             start: self.first_look,
@@ -243,6 +268,15 @@ pub(super) mod tests {
         ] {
             assert_eq!(request(typed).unwrap(), asked, "{typed:?}");
         }
+    }
+
+    #[test]
+    fn memory_is_left_where_it_is_unless_asked() {
+        let asked = |words: &[&str]| request(words).unwrap().memory;
+        assert_eq!(asked(&["--", "pigz"]), MemoryPolicy::Leave);
+        assert_eq!(asked(&["--memory", "follow", "--", "pigz"]), MemoryPolicy::Follow);
+        assert_eq!(asked(&["--memory", "Interleave", "--", "pigz"]), MemoryPolicy::Interleave);
+        assert!(request(&["--memory", "lead", "--", "pigz"]).is_err());
     }
 
     #[test]

@@ -92,6 +92,7 @@ pub(crate) fn document(
         "diagnostics": tagged_bound_notes(bound, unit, typical(outcome)),
         "drift": outcome.drift,
         "notes": tagged_notes(info, outcome),
+        "memory": outcome.memory,
         "measurements": outcome.cost.measurements,
         "failed": outcome.cost.failed,
         "failure": outcome.failure.as_ref().map(|failure| tagged(failure, unmeasured(failure))),
@@ -246,6 +247,7 @@ mod tests {
             failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
             strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
             stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
+            memory: None,
             forecast: None,
         }
     }

@@ -155,8 +155,8 @@ impl SubjectArguments {
         })
     }
 
-    /// The request for a program on a simulated processor. Refused is what only makes sense for a
-    /// real one.
+    /// The request for a program on a simulated processor. Refuses options that need a real
+    /// program.
     fn simulated(
         &self,
         simulated: &SimulatedProcessor,

@@ -71,11 +71,11 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
     sheet.text
 }
 
-/// The notes. How the probes were watched is told if `watching` matters: profiles decide, or the
-/// user asks for it.
+/// The notes. They say how the probes were watched if `watching` matters. It does if profiles
+/// decide, or if the user asks for it.
 pub(crate) fn notes(sheet: &mut LabelledLines, notes: &[Value], watching: bool) {
-    let told = notes.iter().filter(|note| watching || note["kind"] != "watched_otherwise");
-    for note in texts(&told.cloned().collect::<Vec<_>>()) {
+    let shown = notes.iter().filter(|note| watching || note["kind"] != "watched_otherwise");
+    for note in texts(&shown.cloned().collect::<Vec<_>>()) {
         sheet.paragraph("", 0, &note);
     }
 }
@@ -86,7 +86,7 @@ fn stored(document: &ThreadsJson) -> String {
     if *set_aside == 0 {
         return String::new();
     }
-    let all = figures::counted((probes.len() + set_aside) as u64, "measurement");
+    let all = figures::counted((probes.len() + set_aside) as u64, "probe");
     format!(", {all} with {set_aside} set aside ({aside})")
 }
 

@@ -1,0 +1,133 @@
+//! Notices rows that have changed on disk.
+//!
+//! SQLite finds damage of its own structure only. A digit of a measurement may change, or a row
+//! disappear, without a word. So each row has a digest in a table of its own, written with it.
+
+use super::error::unusable;
+use super::{CampaignId, Store, StoreError};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// The number that stands for the campaign's own row.
+const OWN_ROW: i64 = -1;
+
+/// What is read of a campaign. A column that a later version adds is none of these.
+const CAMPAIGN: &str = "id, started, kind, parent, step, command, machine, alike, workload, unit,
+    simulated, question, seed, state, conclusion";
+
+/// What is read of a record.
+const RECORD: &str = "number, purpose, assignment, windows, performance, duration_s, spread, error,
+    retry, detail, elapsed_s";
+
+/// Writes the digest of a campaign's row, in the transaction that writes the row.
+pub(super) fn seal_campaign(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+    let row = format!("SELECT {CAMPAIGN} FROM campaign WHERE id = ?");
+    let found = connection.prepare_cached(&row)?.query_row([id], digest_of).optional()?;
+    found.map_or(Ok(()), |digest| seal(connection, id, OWN_ROW, digest))
+}
+
+/// Writes the digest of a record, as above.
+pub(super) fn seal_record(connection: &Connection, id: i64, number: i64) -> rusqlite::Result<()> {
+    let row = format!("SELECT {RECORD} FROM record WHERE campaign = ? AND number = ?");
+    let digest = connection.prepare_cached(&row)?.query_row([id, number], digest_of)?;
+    seal(connection, id, number, digest)
+}
+
+fn seal(connection: &Connection, id: i64, number: i64, digest: i64) -> rusqlite::Result<()> {
+    let add = "INSERT OR REPLACE INTO digest (campaign, record, digest) VALUES (?, ?, ?)";
+    connection.prepare_cached(add)?.execute([id, number, digest]).map(drop)
+}
+
+impl Store {
+    /// Fails if the row of a campaign is not as it was written.
+    pub(super) fn check_campaign(&self, id: CampaignId) -> Result<(), StoreError> {
+        let row = format!(
+            "SELECT digest, {CAMPAIGN} FROM digest LEFT JOIN campaign ON id = campaign
+             WHERE campaign = ? AND record = {OWN_ROW}"
+        );
+        self.check(id, &row)
+    }
+
+    /// Fails if a record of a campaign is not as it was written, or is gone.
+    pub(super) fn check_records(&self, id: CampaignId) -> Result<(), StoreError> {
+        let rows = format!(
+            "SELECT digest, {RECORD} FROM digest
+             LEFT JOIN record ON record.campaign = digest.campaign AND number = digest.record
+             WHERE digest.campaign = ? AND digest.record <> {OWN_ROW}"
+        );
+        self.check(id, &rows)
+    }
+
+    /// Campaigns whose rows are gone.
+    pub(super) fn lost(&self) -> Result<Vec<CampaignId>, StoreError> {
+        if !self.has_digests() {
+            return Ok(Vec::new());
+        }
+        let lost = "SELECT DISTINCT campaign FROM digest
+                    WHERE campaign NOT IN (SELECT id FROM campaign)";
+        self.read(|connection| {
+            let mut statement = connection.prepare(lost)?;
+            statement.query_map([], |row| row.get(0).map(CampaignId))?.collect()
+        })
+    }
+
+    /// The error that a campaign's rows are not as they were written.
+    pub(super) fn damaged(&self, id: CampaignId) -> StoreError {
+        let reason = format!(
+            "is damaged: campaign {} is not as it was written; restore the file from a copy, or \
+             delete the campaign",
+            id.0
+        );
+        unusable(&self.path, reason)
+    }
+
+    fn check(&self, id: CampaignId, rows: &str) -> Result<(), StoreError> {
+        if !self.has_digests() {
+            return Ok(());
+        }
+        let intact = self.read(|connection| {
+            let mut statement = connection.prepare(rows)?;
+            let mut rows = statement.query([id.0])?;
+            while let Some(row) = rows.next()? {
+                if row.get::<_, i64>(0)? != digest_from(row, 1) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })?;
+        if intact { Ok(()) } else { Err(self.damaged(id)) }
+    }
+}
+
+fn digest_of(row: &Row<'_>) -> rusqlite::Result<i64> {
+    Ok(digest_from(row, 0))
+}
+
+/// FNV-1a of the columns from `first` on, each with its type and length.
+fn digest_from(row: &Row<'_>, first: usize) -> i64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut add = |bytes: &[u8]| {
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    for column in first..row.as_ref().column_count() {
+        match row.get_ref(column).unwrap_or(ValueRef::Null) {
+            ValueRef::Null => add(&[0]),
+            ValueRef::Integer(value) => {
+                add(&[1]);
+                add(&value.to_le_bytes());
+            }
+            ValueRef::Real(value) => {
+                add(&[2]);
+                add(&value.to_bits().to_le_bytes());
+            }
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                add(&[3]);
+                add(&bytes.len().to_le_bytes());
+                add(bytes);
+            }
+        }
+    }
+    hash as i64
+}

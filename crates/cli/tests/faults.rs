@@ -1,0 +1,213 @@
+//! Faults of the machine around pinwise, made for real. Their table is in
+//! docs/reference/RELIABILITY.md.
+
+mod support;
+
+use pinwise_synthetic::not_judged;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, tool, wait_until};
+use tempfile::TempDir;
+
+/// Sizes of the disks that become full, in KiB.
+const DISKS: std::ops::RangeInclusive<u32> = 1..=30;
+
+/// Limits of open files. The loader of programs needs four.
+const DESCRIPTORS: [u32; 10] = [4, 5, 6, 7, 8, 9, 10, 12, 16, 24];
+
+/// How often a process is stopped while threads are pinned.
+const STOPS: u32 = 5;
+
+/// An end with a result or a clear error.
+fn check_end(output: &Output, what: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0..=2)), "{what}: {}: {said}", output.status);
+    assert!(!said.contains("panicked"), "{what}: {said}");
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn a_disk_that_is_full_at_any_moment_keeps_what_was_measured() {
+    let Some(unshare) = tool("unshare") else { return };
+    let folder = TempDir::new().unwrap();
+    let disk = folder.path().to_str().unwrap();
+    let mounts = Command::new(&unshare).args(["-m", "mount", "-t", "tmpfs", "none", disk]).output();
+    if !mounts.unwrap().status.success() {
+        not_judged("this user may not mount a disk");
+        return;
+    }
+    let script = r#"mount -t tmpfs -o size="$2"k none "$1" || exit 9
+        "$0" place --machine ultrasparc-t2 --workload intadd:1 --budget 200 --store "$1/p.db" \
+            --json >/dev/null
+        echo "ended $?" >&2
+        exec "$0" campaign export 1 --format json --store "$1/p.db""#;
+    let (mut full, mut kept) = (0, 0);
+    for step in DISKS {
+        let size = 20 * step;
+        let output = Command::new(&unshare)
+            .args(["-m", "sh", "-c", script, PINWISE, disk, &size.to_string()])
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap();
+        let what = format!("{size} KiB");
+        check_end(&output, &what);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(["ended 0\n", "ended 1\n"].iter().any(|end| said.contains(end)), "{what}: {said}");
+        if said.contains("ended 1\n") {
+            assert!(said.contains("disk is full"), "{what}: {said}");
+            full += 1;
+        }
+        if output.status.success() {
+            let campaign: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let records = campaign["records"].as_array().unwrap();
+            kept += records.len();
+            let numbers = records.iter().map(|record| record["number"].as_u64().unwrap());
+            assert!(numbers.eq(0..records.len() as u64), "{what}: {campaign}");
+        }
+    }
+    println!("{full} disks were full; {kept} records were there afterwards");
+    assert!(full > 10 && kept > 100, "{full} {kept}");
+}
+
+#[test]
+fn few_descriptors_end_with_a_reason_and_every_affinity_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    for limit in DESCRIPTORS {
+        let place = target.place("2s");
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string()])
+            .arg(place.get_program())
+            .args(place.get_args())
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap();
+        check_end(&output, &format!("{limit} descriptors"));
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_while_threads_are_pinned_changes_nothing_in_the_end() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    for round in 0..2 * STOPS {
+        let mut place =
+            Program::start(target.place("10m").stdout(Stdio::null()).stderr(Stdio::null()));
+        wait_until(PATIENCE, "pins", || target.affinities() != before);
+        let stopped = if round % 2 == 0 { place.pid() } else { target.pid() };
+        signal(stopped, Signal::STOP);
+        signal(place.pid(), Signal::INT);
+        if stopped == place.pid() {
+            signal(stopped, Signal::CONT);
+        }
+        // Also a program that is stopped gets its affinities back.
+        assert_eq!(place.ended(PATIENCE).code(), Some(130), "round {round}");
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
+        signal(target.pid(), Signal::CONT);
+    }
+}
+
+/// Loads a filter that refuses `sched_setaffinity` with EPERM, and becomes the command.
+const WITHOUT_SETAFFINITY: &str = r#"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": 203, "aarch64": 122}[os.uname().machine]
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+    sys.exit(99)
+os.execvp(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn a_filter_that_forbids_setting_affinities_is_an_error_that_says_so() {
+    let Some(python) = tool("python3") else { return };
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let place = target.place("10s");
+    let output = Command::new(python)
+        .args(["-c", WITHOUT_SETAFFINITY, PINWISE])
+        .args(place.get_args())
+        .env("XDG_DATA_HOME", folder.path())
+        .output()
+        .unwrap();
+    if output.status.code() == Some(99) {
+        not_judged("this user may not load a seccomp filter");
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.lines().last().unwrap().contains("not permitted to move thread"), "{said}");
+    assert_eq!(target.affinities(), before);
+}
+
+/// In a PID namespace of its own, so that the option holds for nobody else.
+#[test]
+fn a_process_that_proc_hides_is_refused_and_own_programs_are_placed() {
+    let (Some(unshare), Some(setpriv)) = (tool("unshare"), tool("setpriv")) else { return };
+    let folder = TempDir::new().unwrap();
+    let nobody = 65534;
+    let _ = std::os::unix::fs::chown(folder.path(), Some(nobody), Some(nobody));
+    let script = r#"mount -t proc -o hidepid=2 proc /proc || exit 9
+        sleep 300 & hidden=$!
+        pinwise=$0 setpriv=$1 store=$2/pinwise.db
+        as_nobody() { "$setpriv" --reuid 65534 --regid 65534 --clear-groups "$pinwise" "$@"; }
+        as_nobody --version >/dev/null || exit 9
+        as_nobody place --pid $hidden --metric io:wchar --budget 2s --store "$store"
+        echo "hidden $?" >&2
+        as_nobody place --workload intadd:1 --budget 50 --store "$store" >/dev/null
+        echo "own $?" >&2"#;
+    let output = Command::new(unshare)
+        .args(["-mpf", "--kill-child", "sh", "-c", script, PINWISE])
+        .args([setpriv.as_path(), folder.path()])
+        .env("XDG_DATA_HOME", folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !said.contains("hidden ") {
+        not_judged("this user may not mount /proc, or nobody may not start pinwise");
+        return;
+    }
+    assert!(said.contains("there is no process") && said.contains("hidden 2\n"), "{said}");
+    assert!(said.contains("own 0\n"), "{said}");
+}
+
+#[test]
+fn a_store_that_is_removed_meanwhile_is_rescued_and_named() {
+    for replaced in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let target = Target::start("intadd", folder.path());
+        let store = folder.path().join("pinwise.db");
+        let mut place =
+            Program::start(target.place("10m").stdout(Stdio::null()).stderr(Stdio::piped()));
+        let measured = || {
+            let store =
+                store.exists().then(|| pinwise_campaign::Store::open(&store).ok()).flatten();
+            let listed = store.and_then(|store| store.list().ok()).unwrap_or_default();
+            listed.campaigns.first().is_some_and(|campaign| campaign.records > 3)
+        };
+        wait_until(PATIENCE, "measurements", measured);
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(folder.path().join(format!("pinwise.db{suffix}")));
+        }
+        if replaced {
+            pinwise_campaign::Store::open(&store).unwrap();
+        }
+        assert_eq!(place.ended(PATIENCE).code(), Some(1));
+        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+        let rescued = said.split([' ', ':']).find(|word| word.contains(".rescued-")).unwrap();
+        let words = ["campaign", "export", "1", "--format", "json", "--store", rescued];
+        let campaign = json(&pinwise(words.map(Path::new)));
+        assert!(campaign["records"].as_array().unwrap().len() > 3, "{said}");
+    }
+}

@@ -1,0 +1,338 @@
+//! On which NUMA nodes the memory of processes lies, and how it is moved or spread.
+//!
+//! `migrate_pages(2)` moves the memory of a whole process, and has moved it when it returns.
+//! Without CAP_SYS_NICE it moves only what no other process maps. Nodes without contexts are left
+//! as they are: who puts memory there wants it there.
+
+use crate::sys;
+use crate::thread::Pid;
+use pinwise_measure::{MemoryPolicy, NodePages};
+use pinwise_topology::{CpuSet, Machine};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::sync::Arc;
+
+/// How often pages are moved that were in use the time before.
+const TRIES: usize = 3;
+
+/// Why memory cannot be seen or moved.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// The process has ended.
+    #[error("process {0} has ended")]
+    Gone(Pid),
+    /// The kernel knows no NUMA nodes.
+    #[error("this kernel moves no memory between nodes: use --memory leave")]
+    NoNuma,
+    /// Another user's process, or a node that its cpuset excludes.
+    #[error(
+        "not permitted to move the memory of process {0}: run pinwise as root, or use --memory \
+         leave"
+    )]
+    NotPermitted(Pid),
+    /// The nodes have no memory that is free, or none that pinwise may use.
+    #[error("no memory on node {}: choose other CPUs, or use --memory leave", list(.0))]
+    NoMemory(BTreeSet<u32>),
+    /// Memory is only spread from the start of a program.
+    #[error("the memory of a running program is not interleaved: use pinwise run PLAN -- CMD")]
+    OnlyAtStart,
+    /// Anything else.
+    #[error("cannot move the memory of process {pid}: {cause}")]
+    System {
+        /// The process.
+        pid: Pid,
+        /// The kernel's error.
+        cause: Arc<io::Error>,
+    },
+}
+
+fn list(nodes: &BTreeSet<u32>) -> String {
+    nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn named(pid: Pid, to: &BTreeSet<u32>, cause: io::Error) -> MemoryError {
+    match cause.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT) => MemoryError::Gone(pid),
+        Some(libc::ENOSYS) => MemoryError::NoNuma,
+        Some(libc::EPERM | libc::EACCES) => MemoryError::NotPermitted(pid),
+        Some(libc::ENOMEM | libc::EINVAL) => MemoryError::NoMemory(to.clone()),
+        _ => MemoryError::System { pid, cause: Arc::new(cause) },
+    }
+}
+
+/// Where the pages of a process lie.
+///
+/// # Errors
+/// The kernel knows no nodes, or does not tell.
+pub fn pages(pid: Pid) -> Result<NodePages, MemoryError> {
+    match fs::read(format!("/proc/{pid}/numa_maps")) {
+        // Names of files may be no text.
+        Ok(text) => Ok(numa_maps(&String::from_utf8_lossy(&text), page_kilobytes())),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && fs::exists(format!("/proc/{pid}/maps")).unwrap_or_default() =>
+        {
+            Err(MemoryError::NoNuma)
+        }
+        Err(error) => Err(named(pid, &BTreeSet::new(), error)),
+    }
+}
+
+fn page_kilobytes() -> u64 {
+    (rustix::param::page_size() as u64 / 1024).max(1)
+}
+
+/// Reads the text of `/proc/PID/numa_maps`. Each line is an area: its address, its policy, and
+/// words such as `file=/lib/x`, `anon=3`, `N0=2` and `kernelpagesize_kB=4`. `page` is the size of
+/// an ordinary page in kB.
+pub fn numa_maps(text: &str, page: u64) -> NodePages {
+    let mut all = NodePages::default();
+    for area in text.lines() {
+        let words = || area.split_ascii_whitespace().skip(2);
+        let size = words().find_map(|word| word.strip_prefix("kernelpagesize_kB=")?.parse().ok());
+        let each = size.unwrap_or(page) / page.max(1);
+        for word in words() {
+            let node = || {
+                let (node, count) = word.strip_prefix('N')?.split_once('=')?;
+                Some((node.parse::<u32>().ok()?, count.parse::<u64>().ok()?))
+            };
+            if let Some((node, count)) = node() {
+                all.add(node, count.saturating_mul(each));
+            }
+        }
+    }
+    all
+}
+
+/// Moves the memory of a process to the nodes `to`, and returns where it lies then. Pages that are
+/// on one of them stay there. Those of other nodes are spread over them.
+///
+/// # Errors
+/// It is not permitted, or the nodes have no memory.
+pub fn move_to(pid: Pid, to: &BTreeSet<u32>, machine: &Machine) -> Result<NodePages, MemoryError> {
+    let mut now = pages(pid)?;
+    for _ in 0..TRIES {
+        let from = movable(&now, to, machine);
+        if from.is_empty() || to.is_empty() {
+            break;
+        }
+        sys::migrate_pages(pid.0, &from, to).map_err(|cause| named(pid, to, cause))?;
+        let before = std::mem::replace(&mut now, pages(pid)?);
+        // What is left cannot be moved.
+        if movable(&now, to, machine) == from && now.outside(to) >= before.outside(to) {
+            break;
+        }
+    }
+    Ok(now)
+}
+
+/// The nodes from which memory is moved.
+fn movable(now: &NodePages, to: &BTreeSet<u32>, machine: &Machine) -> BTreeSet<u32> {
+    let contexts = machine.numa.iter().filter(|node| !node.cpus.is_empty());
+    let contexts: BTreeSet<u32> = contexts.map(|node| node.os_index).collect();
+    let full = now.iter().map(|(node, _)| node);
+    full.filter(|node| contexts.contains(node) && !to.contains(node)).collect()
+}
+
+/// Moves the memory of each process to the nodes of the CPUs of its threads, and returns where it
+/// lies then. A process that has ended is left out.
+///
+/// # Errors
+/// As [`move_to`].
+pub fn follow<'a>(
+    threads: impl IntoIterator<Item = (Pid, &'a CpuSet)>,
+    machine: &Machine,
+) -> Result<NodePages, MemoryError> {
+    let mut cpus: BTreeMap<Pid, CpuSet> = BTreeMap::new();
+    for (pid, its) in threads {
+        let all = cpus.entry(pid).or_default();
+        *all = all.union(its);
+    }
+    together(cpus.iter().map(|(&pid, cpus)| move_to(pid, &machine.nearest_memory(cpus), machine)))
+}
+
+/// Where the pages of processes lie. One that has ended is left out.
+///
+/// # Errors
+/// As [`pages`].
+pub fn pages_of(pids: &[Pid], machine: &Machine) -> Result<NodePages, MemoryError> {
+    let nodes = machine.memory_nodes();
+    let only = nodes.first().filter(|_| nodes.len() == 1);
+    together(pids.iter().map(|&pid| match only {
+        Some(&node) => Ok([(node, resident(pid)?)].into_iter().collect()),
+        None => pages(pid),
+    }))
+}
+
+/// All pages of a process. The kernel knows them without looking at each, which keeps the process
+/// waiting.
+fn resident(pid: Pid) -> Result<u64, MemoryError> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm"));
+    let text = text.map_err(|cause| named(pid, &BTreeSet::new(), cause))?;
+    Ok(text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0))
+}
+
+fn together(
+    each: impl Iterator<Item = Result<NodePages, MemoryError>>,
+) -> Result<NodePages, MemoryError> {
+    let mut all = NodePages::default();
+    for pages in each {
+        match pages {
+            Ok(pages) => pages.iter().for_each(|(node, count)| all.add(node, count)),
+            Err(MemoryError::Gone(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+/// Where the memory of a program lies that is started. What it starts inherits this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitialMemory {
+    /// Page by page on these nodes in turn.
+    Interleaved(BTreeSet<u32>),
+    /// On this node while it has room.
+    Preferred(u32),
+}
+
+impl InitialMemory {
+    /// What a policy means for a program whose threads run next to `nodes`. `None`: a page lies
+    /// next to the thread that touches it first.
+    pub fn of(policy: MemoryPolicy, nodes: &BTreeSet<u32>) -> Option<Self> {
+        match (policy, nodes.first()) {
+            (MemoryPolicy::Interleave, Some(_)) => Some(Self::Interleaved(nodes.clone())),
+            (MemoryPolicy::Follow, Some(&node)) if nodes.len() == 1 => Some(Self::Preferred(node)),
+            _ => None,
+        }
+    }
+
+    /// Starts `command` with it.
+    pub fn apply(&self, command: &mut Command) {
+        match self {
+            Self::Interleaved(nodes) => {
+                sys::start_with_memory(command, sys::MemoryMode::Interleave, nodes);
+            }
+            Self::Preferred(node) => {
+                sys::start_with_memory(command, sys::MemoryMode::Preferred, &[*node].into());
+            }
+        }
+    }
+}
+
+/// The pages that automatic NUMA balancing has moved since the machine started. `None`: it is off.
+pub fn balanced_pages() -> Option<u64> {
+    let on = fs::read_to_string("/proc/sys/kernel/numa_balancing").ok()?;
+    if on.trim() == "0" {
+        return None;
+    }
+    migrated(&fs::read_to_string("/proc/vmstat").ok()?)
+}
+
+fn migrated(vmstat: &str) -> Option<u64> {
+    vmstat.lines().find_map(|line| line.strip_prefix("numa_pages_migrated ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pages_are_counted_by_node_in_ordinary_pages() {
+        let text = "\
+            5597fc131000 default file=/usr/bin/N9=7 mapped=2 N0=2 kernelpagesize_kB=4\n\
+            7f1380000000 interleave:0-1 anon=5 dirty=5 N0=2 N1=3 kernelpagesize_kB=4\n\
+            7f2000000000 default file=/dev/hugepages/x huge dirty=2 N1=2 kernelpagesize_kB=2048\n\
+            7ffdc223e000 default stack\n\
+            N7=1\n";
+        assert_eq!(numa_maps(text, 4), [(0, 4), (1, 1027)].into_iter().collect());
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_kernel_writes_is_read_back_and_nothing_panics(
+            areas in proptest::collection::vec(
+                (proptest::collection::btree_map(0u32..9, 1u64..1 << 30, 0..4), 0u32..3), 0..9),
+            noise in ".{0,80}",
+        ) {
+            let mut wanted = NodePages::default();
+            let mut text = String::new();
+            for (nodes, huge) in areas {
+                text.push_str("7f00 default anon=1");
+                for (node, count) in nodes {
+                    text.push_str(&format!(" N{node}={count}"));
+                    wanted.add(node, count << huge);
+                }
+                text.push_str(&format!(" kernelpagesize_kB={}\n", 4 << huge));
+            }
+            prop_assert_eq!(numa_maps(&text, 4), wanted);
+            numa_maps(&noise, 4);
+        }
+    }
+
+    #[test]
+    fn memory_comes_from_nodes_with_contexts_that_no_thread_uses() {
+        let mut machine = Machine::from_shape("numa:3 core:2").unwrap();
+        machine.numa[2].cpus = CpuSet::new();
+        let now = [(0, 5), (1, 5), (2, 5)].into_iter().collect();
+        assert_eq!(movable(&now, &[0].into(), &machine), [1].into());
+        assert_eq!(movable(&now, &[0, 1].into(), &machine), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_policy_says_where_a_program_that_starts_has_its_memory() {
+        let of =
+            |policy, nodes: &[u32]| InitialMemory::of(policy, &nodes.iter().copied().collect());
+        assert_eq!(of(MemoryPolicy::Leave, &[0]), None);
+        assert_eq!(of(MemoryPolicy::Follow, &[1]), Some(InitialMemory::Preferred(1)));
+        assert_eq!(of(MemoryPolicy::Follow, &[0, 1]), None);
+        let both = Some(InitialMemory::Interleaved([0, 1].into()));
+        assert_eq!(of(MemoryPolicy::Interleave, &[0, 1]), both);
+        assert_eq!(of(MemoryPolicy::Interleave, &[]), None);
+    }
+
+    #[test]
+    fn a_started_program_has_the_policy_and_so_has_what_it_starts() {
+        // Without nodes the kernel has no such file.
+        let Ok(_) = pages(Pid(rustix::process::getpid().as_raw_nonzero().get())) else {
+            return pinwise_synthetic::not_judged("this kernel shows no nodes");
+        };
+        let run = |memory: InitialMemory| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "cat /proc/self/numa_maps; true"]);
+            memory.apply(&mut command);
+            String::from_utf8(command.output().unwrap().stdout).unwrap()
+        };
+        assert!(run(InitialMemory::Interleaved([0].into())).contains(" interleave:0 "));
+        assert!(run(InitialMemory::Preferred(0)).contains(" prefer:0 "));
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let of = |code| named(Pid(7), &[2].into(), io::Error::from_raw_os_error(code));
+        assert!(matches!(of(libc::ESRCH), MemoryError::Gone(Pid(7))));
+        assert!(matches!(of(libc::ENOSYS), MemoryError::NoNuma));
+        assert!(matches!(of(libc::EPERM), MemoryError::NotPermitted(Pid(7))));
+        assert!(of(libc::EINVAL).to_string().starts_with("no memory on node 2: choose"));
+        let unknown = pages(Pid(i32::MAX >> 4)).unwrap_err();
+        assert!(matches!(unknown, MemoryError::Gone(_)), "{unknown}");
+    }
+
+    #[test]
+    fn on_one_node_all_resident_pages_lie_there() {
+        let mut machine = Machine::from_shape("2x2").unwrap();
+        machine.numa[0].os_index = 3;
+        let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
+        let held = pages_of(&[own, Pid(i32::MAX >> 4)], &machine).unwrap();
+        assert_eq!((held.home(), held.total() > 100), ([3].into(), true), "{held:?}");
+    }
+
+    #[test]
+    fn the_kernel_counts_what_it_balanced() {
+        let text = "numa_hint_faults 9\nnuma_pages_migrated 39042\npgmigrate_success 7\n";
+        assert_eq!(migrated(text), Some(39_042));
+        assert_eq!(migrated("numa_hit 3\n"), None);
+    }
+}

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Do repeated searches for a number of threads contradict each other on a busy machine?
+
+Searches each program several times with the first command that a user would try, beside a load of
+bursts. Two searches of a program contradict each other in one case: both decide, and their
+intervals of one and the same gain have no point in common. Prints a table for docs/lab/repeats.md.
+
+Usage: lab/bench/repeats.py [PROGRAM ...]    all without arguments, about 50 minutes
+REPEATS=10 BUDGET=20 (s) LOAD=1 (busy threads in bursts, 0: none) PINWISE=target/release/pinwise
+Needs: cargo build --release, and the Debian packages nginx-light curl wrk openssl make python3 x265
+p7zip-full stress-ng postgresql golang-go default-jdk-headless pigz. Absent programs are left out.
+"""
+import collections
+import glob
+import itertools
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PINWISE = os.path.abspath(os.environ.get("PINWISE", "target/release/pinwise"))
+REPEATS = int(os.environ.get("REPEATS", "10"))
+# For 7z, a run of which takes 3 to 10 s, it is three times this.
+BUDGET = float(os.environ.get("BUDGET", "20"))
+LOAD = int(os.environ.get("LOAD", "1"))
+FOLDER = pathlib.Path(tempfile.mkdtemp())
+# Each search ends well before this, whatever happens.
+LIMIT = 300
+
+BURSTS = """
+import random, time
+random.seed({seed})
+end = time.time() + 5400
+while time.time() < end:
+    stop = time.time() + random.uniform(0, 4)
+    while time.time() < stop:
+        pass
+    time.sleep(random.uniform(0, 4))
+"""
+
+PYTHON_POOL = """
+import multiprocessing, sys
+def work(k):
+    return sum(i * i for i in range(150000 + k))
+if __name__ == "__main__":
+    with multiprocessing.Pool(int(sys.argv[1])) as pool:
+        pool.map(work, range(24), chunksize=1)
+"""
+
+GO_LOOP = """
+package main
+import ("fmt"; "sync/atomic"; "time")
+func main() {
+    var done int64
+    for w := 0; w < 8; w++ {
+        go func() {
+            x := uint64(1)
+            for {
+                for i := 0; i < 1000000; i++ { x = x*6364136223846793005 + 1 }
+                atomic.AddInt64(&done, 1)
+            }
+        }()
+    }
+    for { time.Sleep(100 * time.Millisecond); fmt.Println("done", atomic.LoadInt64(&done)) }
+}
+"""
+
+JAVA_POOL = """
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.*;
+public class Pool {
+    public static void main(String[] a) throws Exception {
+        int n = Integer.parseInt(a[0]);
+        AtomicLong done = new AtomicLong();
+        ExecutorService pool = Executors.newFixedThreadPool(n);
+        for (int w = 0; w < n; w++) pool.submit(() -> {
+            long x = 1;
+            while (true) {
+                for (int i = 0; i < 1000000; i++) x = x * 6364136223846793005L + 1;
+                done.addAndGet(x == 0 ? 2 : 1);
+            }
+        });
+        while (true) { Thread.sleep(100); System.out.println("done " + done.get()); }
+    }
+}
+"""
+
+
+def write(name, text):
+    path = FOLDER / name
+    path.write_text(text)
+    return str(path)
+
+
+def data(name, size):
+    """Lines of random numbers: they sort and compress."""
+    path = FOLDER / name
+    if not path.exists():
+        rng = random.Random(1)
+        lines = (f"{rng.getrandbits(40):012x} {rng.getrandbits(8)}" for _ in range(size // 16))
+        path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def video():
+    """Y4M, 3 s of moving stripes."""
+    path = FOLDER / "video.y4m"
+    if not path.exists():
+        with path.open("wb") as out:
+            out.write(b"YUV4MPEG2 W320 H180 F30:1 Ip A1:1 C420jpeg\n")
+            for frame in range(90):
+                out.write(b"FRAME\n")
+                for y in range(180):
+                    out.write(bytes((x * 3 + y + frame * 5) % 256 for x in range(320)))
+                out.write(bytes([128]) * (320 * 180 // 2))
+    return str(path)
+
+
+def started(command, **options):
+    null = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **options)
+    processes.append(process)
+    return process
+
+
+def nginx():
+    port = 18080
+    conf = write("nginx.conf", f"""
+worker_processes 2;
+pid {FOLDER}/nginx.pid;
+error_log {FOLDER}/nginx.log;
+events {{ worker_connections 512; }}
+http {{
+  access_log off;
+  client_body_temp_path {FOLDER}/body;
+  server {{ listen 127.0.0.1:{port}; location / {{ return 200 "ok"; }}
+            location /status {{ stub_status; }} }}
+}}
+""")
+    server = started(["nginx", "-c", conf, "-g", "daemon off;"])
+    time.sleep(1)
+    started(["wrk", "-t", "1", "-c", "16", "-d", "5400", f"http://127.0.0.1:{port}/"])
+    change = f"sed -i 's/^worker_processes.*/worker_processes {{n}};/' {conf}"
+    reload = f"{change}; nginx -c {conf} -s reload"
+    return ["--pid", str(server.pid), "--set", f"cmd:{reload}", "--default", "2", "--max", "4",
+            "--metric", f"cmd:curl -s http://127.0.0.1:{port}/status", "--pick", r"\d+ \d+ (\d+)"]
+
+
+def postgres():
+    bin_folder = pathlib.Path(sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1])
+    place = FOLDER / "pg"
+    place.mkdir()
+    shutil.chown(place, "postgres")
+    os.chmod(FOLDER, 0o755)
+    as_owner = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([*as_owner, bin_folder / "initdb", "-D", place / "data"], **quiet)
+    started([*as_owner, bin_folder / "postgres", "-D", place / "data", "-p", "15432",
+             "-k", place, "-c", "fsync=off"])
+    time.sleep(3)
+    base = ["-h", str(place), "-p", "15432", "-U", "postgres"]
+    subprocess.run([bin_folder / "pgbench", *base, "-i", "-s", "4", "postgres"], **quiet)
+    return ["--metric", "stderr:progress: [0-9.]+ s, ([0-9.]+) tps", "--",
+            str(bin_folder / "pgbench"), *base, "-S", "-P", "1", "-T", "1000", "-c", "{n}", "-j",
+            "{n}", "postgres"]
+
+
+def make():
+    rule = "\t@i=0; while [ $$i -lt 60000 ]; do i=$$((i+1)); done\n"
+    goals = " ".join(f"g{i}" for i in range(8))
+    write("Makefile", f"all: {goals}\n{goals}:\n{rule}")
+    return ["--", "make", "-C", str(FOLDER), "-B", "-j{n}"]
+
+
+def go():
+    write("main.go", GO_LOOP)
+    subprocess.run(["go", "build", "-o", FOLDER / "loop", FOLDER / "main.go"], check=True,
+                   env={**os.environ, "GOCACHE": str(FOLDER / "go"), "HOME": str(FOLDER)})
+    return ["--env", "GOMAXPROCS", "--metric", r"stdout:done (\d+)", "--", str(FOLDER / "loop")]
+
+
+def java():
+    source = write("Pool.java", JAVA_POOL)
+    subprocess.run(["javac", "-d", FOLDER, source], check=True)
+    return ["--metric", r"stdout:done (\d+)", "--", "java", "-cp", str(FOLDER), "Pool", "{n}"]
+
+
+PROGRAMS = {
+    "nginx": ("nginx", nginx),
+    "sort": ("sort", lambda: ["--", "sort", "--parallel={n}", "-S", "64M", "-o", "/dev/null",
+                              data("lines", 6_000_000)]),
+    "openssl": ("openssl", lambda: ["--per-run", "--metric", r"stdout:^AES-128-GCM +([0-9.]+)",
+                                    "--", "openssl", "speed", "-multi", "{n}", "-seconds", "1",
+                                    "-bytes", "8192", "-evp", "aes-128-gcm"]),
+    "make": ("make", make),
+    "python": ("python3", lambda: ["--", sys.executable, write("pool.py", PYTHON_POOL), "{n}"]),
+    "x265": ("x265", lambda: ["--", "x265", "--preset", "ultrafast", "--pools", "{n}", video(),
+                              "-o", "/dev/null"]),
+    "7z": ("7z", lambda: ["--per-run", "--metric", r"stdout:^Tot: +\d+ +\d+ +(\d+)", "--", "7z",
+                          "b", "1", "-mmt{n}", "-md=18"]),
+    "stress-ng": ("stress-ng", lambda: ["--per-run", "--metric",
+                                        r"stderr:matrix +\d+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +([0-9.]+)",
+                                        "--", "stress-ng", "--matrix", "{n}", "-t", "1",
+                                        "--metrics-brief"]),
+    "pgbench": ("pgbench", postgres),
+    "go": ("go", go),
+    "java": ("javac", java),
+    "pigz": ("pigz", lambda: ["--", "pigz", "-p", "{n}", "-k", "-c", data("lines", 6_000_000)]),
+}
+
+
+def search(store, budget, arguments):
+    """The answer, or the line that says why there is none."""
+    command = [PINWISE, "threads", "--json", "--budget", f"{budget}s", "--store", store, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT,
+                              stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return f"no end within {LIMIT} s"
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
+
+
+def row(name):
+    needs, prepare = PROGRAMS[name]
+    if not shutil.which(needs):
+        print(f"left out: {needs} is not installed", file=sys.stderr)
+        return
+    arguments = prepare()
+    answers, errors = [], collections.Counter()
+    for _ in range(REPEATS):
+        budget = BUDGET * (3 if name == "7z" else 1)
+        answer = search(str(FOLDER / f"{name}.db"), budget, arguments)
+        if isinstance(answer, str) or "verdict" not in answer:
+            errors[answer if isinstance(answer, str) else answer["error"]] += 1
+        else:
+            answers.append(answer)
+    verdicts = [answer["verdict"] for answer in answers]
+    said = collections.Counter(
+        f"use n = {one['n']}" if one["kind"] == "use_n" else one["kind"].replace("_", " ")
+        for one in verdicts)
+    decided = [one for one in verdicts if one["kind"] != "undecided" and one.get("gain")]
+    apart = sum((one["n"], one["default"]) == (other["n"], other["default"])
+                and (one["gain"]["low"] > other["gain"]["high"]
+                     or other["gain"]["low"] > one["gain"]["high"])
+                for one, other in itertools.combinations(decided, 2))
+    seconds = sorted(answer["search_seconds"] for answer in answers)
+    middle = f"{seconds[len(seconds) // 2]:.0f} s" if seconds else "-"
+    cells = [name, ", ".join(f"{times} {what}" for what, times in said.most_common()) or "-",
+             f"{apart} of {len(decided) * (len(decided) - 1) // 2}", middle,
+             "; ".join(f"{times} times: {why}" for why, times in errors.items()) or "-"]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+processes = []
+try:
+    for seed in range(LOAD):
+        started([sys.executable, "-c", BURSTS.format(seed=seed)])
+    print("| program | verdicts | pairs that contradict | time of a search | failures |")
+    print("|---|---|--:|--:|---|", flush=True)
+    for program in sys.argv[1:] or PROGRAMS:
+        row(program)
+finally:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait()
+    shutil.rmtree(FOLDER, ignore_errors=True)
