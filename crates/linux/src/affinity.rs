@@ -1,8 +1,9 @@
 //! The CPUs on which a thread may run.
 
+use crate::control_group::cpuset_of;
 use crate::process::user_of;
 use crate::sys;
-use crate::thread::Tid;
+use crate::thread::{Pid, Tid};
 use pinwise_measure::ProgramNote;
 use pinwise_topology::CpuSet;
 use serde::{Serialize, Serializer};
@@ -100,6 +101,18 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
+/// Gives a thread of the process `pid` back what it had. Its cpuset may have none of these CPUs now.
+/// Then the thread also gets those of the cpuset: the kernel refuses less, and would keep the pin
+/// for when the cpuset has its CPUs again.
+pub(crate) fn give_back(pid: Pid, tid: Tid, own: &CpuSet) -> Result<(), AffinityError> {
+    match set(tid, own) {
+        Err(AffinityError::Excluded { .. }) if !own.is_empty() => {
+            set(tid, &own.union(&cpuset_of(pid)))
+        }
+        done => done,
+    }
+}
+
 /// The CPUs that run threads now.
 pub fn online() -> io::Result<CpuSet> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
@@ -135,7 +148,9 @@ fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Killed;
     use pinwise_topology::CpuId;
+    use std::process::Command;
 
     #[test]
     fn one_reason_for_several_threads_is_recognized() {
@@ -180,6 +195,18 @@ mod tests {
         ] {
             assert_eq!(forgotten_by(release, &own, &offline).to_string(), lost, "{release}");
         }
+    }
+
+    #[test]
+    fn what_the_cpuset_lacks_is_given_back_with_what_it_has() {
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let all = get(pid.main()).unwrap();
+        set(pid.main(), &all.first().into_iter().collect()).unwrap();
+        // As if its cpuset had moved away from these CPUs.
+        let elsewhere: CpuSet = [CpuId(8191)].into_iter().collect();
+        give_back(pid, pid.main(), &elsewhere).unwrap();
+        assert_eq!(get(pid.main()).unwrap(), all);
     }
 
     #[test]

@@ -438,7 +438,7 @@ fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     let mut failed = HashSet::new();
     let touched = TouchedThreads::in_entries(entries);
     for (id, own) in touched.iter().filter(|(id, _)| id.alive() && touched.is_ours(*id)) {
-        if is_refused(affinity::set(id.tid, own)) {
+        if is_refused(affinity::give_back(id.pid, id.tid, own)) {
             failed.insert(id.pid);
         }
     }
@@ -476,7 +476,7 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         let now = affinity::own(tid)?;
         let others = || existing.iter().cloned();
         let own = touched.of_heir(pid, &now, std::iter::once_with(others).flatten());
-        own.map_or(Ok(()), |own| affinity::set(tid, &own))
+        own.map_or(Ok(()), |own| affinity::give_back(pid, tid, &own))
     };
     type Release<'a> = &'a dyn Fn(Pid, Tid, &CpuSet) -> Result<(), AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release<'_>)> = entries

@@ -402,7 +402,7 @@ impl Target {
         let mut done = Ok(());
         let mut less = Vec::new();
         for (&id, thread) in &mut self.pinned {
-            let set = affinity::set(id.tid, &thread.own);
+            let set = affinity::give_back(id.pid, id.tid, &thread.own);
             if set.is_ok() {
                 thread.earlier = thread.pin.take();
                 thread.left = affinity::get(id.tid).unwrap_or_default();

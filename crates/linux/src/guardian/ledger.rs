@@ -366,7 +366,7 @@ mod tests {
         let (one, other) = (Sleeping::new(), Sleeping::new());
         let quota = folder.path().join("cpu.max");
         let text = GuardianEntry::File { path: quota.clone(), text: "max".into() };
-        let nowhere = CpuSet::parse_list("9000").unwrap();
+        let nowhere = CpuSet::new();
         let entries = [
             text,
             one.thread(nowhere.clone()),
