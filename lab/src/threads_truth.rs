@@ -405,29 +405,30 @@ impl Tally {
 
 /// Searches of a cell with each of these budgets, with seeds from `seed` on, judged by `truth`. The
 /// published search has no budget: its numbers are the same with each.
+///
+/// # Errors
+/// A search failed, as on a full disk. It is no undecided one.
 pub fn judge(
     cell: &Cell,
     truth: &Truth,
     budgets: &[Duration],
     searches: u64,
     seed: u64,
-) -> Vec<Vec<Judged>> {
+) -> Result<Vec<Vec<Judged>>, JobError> {
     let seeds: Vec<u64> = (seed..seed + searches).collect();
     let all = each(&seeds, |&seed| {
-        let search = |method, budget| cell.search(method, budget, seed).ok();
-        let published = search(ThreadsMethod::Reinforcer, ThreadsRequest::TIME)
-            .and_then(|answer| answer.outcome.found.ok())
-            .map(|found| found.parameter);
+        let published = cell.search(ThreadsMethod::Reinforcer, ThreadsRequest::TIME, seed)?;
+        let published = published.outcome.found.ok().map(|found| found.parameter);
         let judged = |&budget: &Duration| {
-            let answer = search(ThreadsMethod::Survey, budget);
-            let announced = answer.as_ref().and_then(Announced::of);
+            let announced = Announced::of(&cell.search(ThreadsMethod::Survey, budget, seed)?);
             let within = ThreadsRequest::WITHIN;
-            Judged::of(announced, published, truth, cell.contexts(), within)
+            Ok(Judged::of(announced, published, truth, cell.contexts(), within))
         };
-        budgets.iter().map(judged).collect::<Vec<Judged>>()
+        budgets.iter().map(judged).collect::<Result<Vec<Judged>, JobError>>()
     });
+    let all = all.into_iter().collect::<Result<Vec<Vec<Judged>>, JobError>>()?;
     let of = |budget: usize| all.iter().map(|judged| judged[budget]).collect();
-    (0..budgets.len()).map(of).collect()
+    Ok((0..budgets.len()).map(of).collect())
 }
 
 #[cfg(test)]

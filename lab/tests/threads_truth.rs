@@ -20,7 +20,7 @@ fn few_numbers_that_are_announced_for_good_are_wrong() -> Result<(), Box<dyn Err
         CELLS.iter().any(|known| name.starts_with(known))
     }) {
         let truth = Truth::of(cell, 1..=2 * cell.contexts())?;
-        let judged = judge(cell, &truth, &[Duration::from_secs(15)], 3, 1).concat();
+        let judged = judge(cell, &truth, &[Duration::from_secs(15)], 3, 1).unwrap().concat();
         println!("{}: {:?}", cell.name(), Tally::of(&judged));
         all.extend(judged);
     }
@@ -39,7 +39,7 @@ fn a_moment_of_a_bursty_load_decides_nothing() -> Result<(), Box<dyn Error>> {
     let cell = cells.iter().find(|cell| cell.name().starts_with("usl-locks, bursts 5 s, 2"));
     let cell = cell.ok_or("there is no such cell")?;
     let truth = Truth::of(cell, 1..=2 * cell.contexts())?;
-    let judged = judge(cell, &truth, &[Duration::from_secs(30)], 4, 52).concat();
+    let judged = judge(cell, &truth, &[Duration::from_secs(30)], 4, 52).unwrap().concat();
     let Tally { wrong, gain_held, .. } = Tally::of(&judged);
     assert_eq!((wrong.is, gain_held.is), (0, 4), "{judged:?}");
     Ok(())

@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             None => Truth::of(&cell, 1..=2 * cell.contexts())?,
         };
         for (place, judged) in
-            judge(&cell, &truth, &budgets, searches, seed).into_iter().enumerate()
+            judge(&cell, &truth, &budgets, searches, seed)?.into_iter().enumerate()
         {
             let tally = Tally::of(&judged);
             println!("{}", row(&cell.name(), budgets[place], &tally));
