@@ -1,8 +1,9 @@
 //! The outcome of a placement search, computed from its records.
 
 mod as_found;
+mod note;
 
-pub use as_found::OutcomeNote;
+pub use note::OutcomeNote;
 
 use crate::fresh_windows::FreshWindows;
 use crate::search::history::History;

@@ -1,4 +1,4 @@
-//! The parts of a search for the number of threads and their assignment together.
+//! The parts of `tune` and `threads`: searches and comparisons that are campaigns of their own.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use crate::threads::{NothingCompared, NumberVerdict, threads_note};
 use crate::tune::last_comparison_note;
 use crate::unfinished::no_answer_yet;
 use pinwise_campaign::CampaignInfo;
-use pinwise_measure::ProgramNote as Met;
+use pinwise_measure::ProgramNote;
 use pinwise_placement::LastComparisonNote;
 use pinwise_threads::{NumberAdvice, NumberSearchError, ThreadsNote};
 use serde_json::Value;
@@ -97,7 +97,7 @@ pub fn tagged_tune_notes(number: &[ThreadsNote], rest: &[LastComparisonNote]) ->
     let busy_here = |note: &LastComparisonNote| match note {
         LastComparisonNote::Busy { share }
         | LastComparisonNote::ComparisonBusy { share }
-        | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
+        | LastComparisonNote::WhilePlaced { note: ProgramNote::Busy { share }, .. } => Some(*share),
         _ => None,
     };
     let shares = number.iter().filter_map(busy_there).chain(rest.iter().filter_map(busy_here));
@@ -130,7 +130,10 @@ mod tests {
         let here = [
             LastComparisonNote::ComparisonBusy { share: 0.5 },
             LastComparisonNote::FewRounds { rounds: 1 },
-            LastComparisonNote::WhilePlaced { numbers: vec![4], note: Met::Busy { share: 0.3 } },
+            LastComparisonNote::WhilePlaced {
+                numbers: vec![4],
+                note: ProgramNote::Busy { share: 0.3 },
+            },
         ];
         let kinds = |notes: Vec<Value>| -> Vec<(Value, Value)> {
             notes.iter().map(|note| (note["kind"].clone(), note["share"].clone())).collect()

@@ -215,7 +215,7 @@ fn outcome_notes() -> Vec<OutcomeNote> {
     let mut notes = every!(OutcomeNote:
         AsFound { apart: Some(0.123), windows: 12, after: 120, drifted: true, gain: None }
         Drift { change: -0.123, n: 120 }
-        Met { 0: ProgramNote::MaybeTotal }
+        Program { 0: ProgramNote::MaybeTotal }
     );
     let found = [(None, None), (Some(0.123), None), (Some(-0.123), gain(0.345))];
     notes.extend(found.map(|(apart, gain)| as_found(apart, gain)));
@@ -496,7 +496,7 @@ fn last_comparison_note_weakens(note: &LastComparisonNote) -> bool {
 fn outcome_note_weakens(note: &OutcomeNote) -> bool {
     match note {
         OutcomeNote::AsFound { .. } | OutcomeNote::Drift { .. } => true,
-        OutcomeNote::Met(note) => program_note_weakens(note),
+        OutcomeNote::Program(note) => program_note_weakens(note),
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
             "the machine or the load changed: a reference became {} (n = {n}); repeat for a bound",
             figures::better_or_worse(*change)
         )),
-        OutcomeNote::Met(met) => sentence(&note(met)),
+        OutcomeNote::Program(met) => sentence(&note(met)),
     }
 }
 

@@ -5,7 +5,7 @@ mod calibrate;
 mod document;
 mod text;
 
-pub(crate) use arguments::{Edges, Least, NumberArguments, RunFiles, Threads};
+pub(crate) use arguments::{Edges, NumberArguments, ObjectiveArgument, RunFiles, Threads};
 pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
 pub(crate) use document::{ThreadsJson, performance, rows, ways};
 pub(crate) use text::{notes, probed, probed_so_far, watched};

@@ -150,7 +150,7 @@ pub(crate) struct NumberArguments {
         hide_short_help = true,
         help_heading = "Search"
     )]
-    pub(crate) objective: Least,
+    pub(crate) objective: ObjectiveArgument,
     /// Measure this long in a probe
     #[arg(
         long,
@@ -256,7 +256,7 @@ pub(super) enum ThreadsSubcommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Least {
+pub(crate) enum ObjectiveArgument {
     Time,
     Energy,
     Edp,
@@ -307,9 +307,9 @@ impl NumberArguments {
             rounds: self.rounds,
             within: self.within,
             objective: match self.objective {
-                Least::Time => Objective::Time,
-                Least::Energy => Objective::Energy,
-                Least::Edp => Objective::Edp,
+                ObjectiveArgument::Time => Objective::Time,
+                ObjectiveArgument::Energy => Objective::Energy,
+                ObjectiveArgument::Edp => Objective::Edp,
             },
             probe: self.window,
             thresholds,
@@ -354,7 +354,7 @@ impl NumberArguments {
             (self.per_run, "--per-run"),
             (self.pieces.is_some(), "--pieces"),
             (self.set.is_some(), "--set"),
-            (self.objective != Least::Time, "--objective"),
+            (self.objective != ObjectiveArgument::Time, "--objective"),
             (edges.after.is_some(), "--after"),
             (!edges.files.remove.is_empty(), "--remove"),
             (edges.files.output.is_some(), "--output"),

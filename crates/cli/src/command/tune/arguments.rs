@@ -1,6 +1,6 @@
 //! The arguments about the number that `pinwise tune` takes.
 
-use crate::command::threads::{Least, NumberArguments};
+use crate::command::threads::{NumberArguments, ObjectiveArgument};
 use crate::output::Usage;
 use pinwise_programs::NumberSetter;
 
@@ -24,7 +24,7 @@ impl NumberArguments {
                 )));
             }
         }
-        if self.objective != Least::Time {
+        if self.objective != ObjectiveArgument::Time {
             return Err(Usage(
                 "tune compares by time: use --objective with pinwise threads".into(),
             ));
