@@ -233,7 +233,8 @@ impl Store {
                     transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
                 }
                 transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
-                transaction.execute("DELETE FROM digest WHERE campaign = ?", [id.0])?;
+                // A campaign whose own row is gone has these at least.
+                deleted += transaction.execute("DELETE FROM digest WHERE campaign = ?", [id.0])?;
                 deleted += transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
             }
             transaction.commit()?;
