@@ -354,7 +354,7 @@ fn show(one: &One) -> anyhow::Result<()> {
 
 fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
     let (mut store, info) = one.id.open()?;
-    if !trust && !own_stores::is_own(store.path()) {
+    if !trust && !own_stores::is_own(&store) {
         for text in texts_of_questions(&store, &info)? {
             output::aside(&format!("note: it has {text}"));
         }
