@@ -55,6 +55,10 @@ pub struct Store {
     inode: Option<Inode>,
     /// The version of its schema.
     format: i32,
+    /// Whether opening it made its file or its tables.
+    made: bool,
+    /// The copy that was made of it since its file was gone.
+    rescued: Option<PathBuf>,
     /// The campaigns that it has locked.
     locked: RefCell<BTreeMap<CampaignId, Weak<LockedFile>>>,
 }
@@ -107,11 +111,12 @@ impl Store {
             })?;
         }
         // Where that fails, SQLite says why.
-        let _ = make_private(path);
+        let made = make_private(path).is_ok();
         let connection = connect(path).map_err(|error| explain(path, &error))?;
         let inode = Inode::of(path);
         let (path, locked) = (path.to_owned(), RefCell::default());
-        let mut store = Self { connection, path, inode, format: FORMAT, locked };
+        let mut store =
+            Self { connection, path, inode, format: FORMAT, made, rescued: None, locked };
         store.check_or_create()?;
         Ok(store)
     }
@@ -119,6 +124,24 @@ impl Store {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether opening it made its file or its tables.
+    pub fn was_made(&self) -> bool {
+        self.made
+    }
+
+    /// The random word that it got when its tables were made. A store with another history has
+    /// another one. `None`: an earlier version made it, or it cannot be read.
+    pub fn token(&self) -> Option<String> {
+        self.has_table("token").ok().filter(|there| *there)?;
+        let token = "SELECT value FROM token";
+        self.read(|connection| connection.query_row(token, [], |row| row.get(0))).ok()
+    }
+
+    /// The copy that was made of it since its file was removed or replaced.
+    pub fn rescued(&self) -> Option<&Path> {
+        self.rescued.as_deref()
     }
 
     /// The error that the store cannot serve. `reason` is a clause that goes on from its name.
@@ -233,7 +256,8 @@ impl Store {
                     transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
                 }
                 transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
-                transaction.execute("DELETE FROM digest WHERE campaign = ?", [id.0])?;
+                // A campaign whose own row is gone has these at least.
+                deleted += transaction.execute("DELETE FROM digest WHERE campaign = ?", [id.0])?;
                 deleted += transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
             }
             transaction.commit()?;

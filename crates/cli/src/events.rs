@@ -2,6 +2,7 @@
 //! stderr: stdout begins with the answer.
 
 use crate::output::{self, Interrupted, Stdout, Usage};
+use crate::own_stores;
 use crate::placement_header::placement_header;
 use crate::progress::ProgressLine;
 use anyhow::Context as _;
@@ -145,6 +146,7 @@ impl Drop for Terminal {
 
 /// What ended a job, with the exit code it deserves and what to do next.
 pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyhow::Error {
+    own_stores::note_rescued(store);
     let files = Files::of_store(caller.store.as_deref());
     let resume = |kept: Kept| files.resume(kept.campaign);
     match error {

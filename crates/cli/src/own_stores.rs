@@ -6,7 +6,7 @@
 //! downloaded is the user's, too.
 
 use crate::store::data_folder;
-use pinwise_campaign::private_folder;
+use pinwise_campaign::{Store, private_folder};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -14,31 +14,52 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Whether this user's pinwise made the store.
-pub(crate) fn is_own(store: &Path) -> bool {
-    let Ok(folder) = data_folder("") else { return false };
-    let list = folder.join(LIST);
-    let inside = || Some(store.canonicalize().ok()?.starts_with(folder.canonicalize().ok()?));
-    let listed = || {
-        let line = line(store)?;
-        let list = fs::read_to_string(&list).ok().filter(|_| owned(&list))?;
-        Some(list.lines().any(|known| known == line))
-    };
-    owned(store) && (inside() == Some(true) || listed() == Some(true))
+pub(crate) fn is_own(store: &Store) -> bool {
+    data_folder("").is_ok_and(|folder| owned(store.path()) && is_known(&folder, store))
 }
 
 /// Lists a store that was just made. Where that fails, `campaign resume` asks.
-pub(crate) fn note_made(store: &Path) {
-    if let Ok(folder) = data_folder("") {
-        let _ = list(&folder, store);
+pub(crate) fn note_made(store: &Store) {
+    if let (Ok(folder), Some(token)) = (data_folder(""), store.token()) {
+        let _ = list(&folder, &token, store.path());
+    }
+}
+
+/// Lists the copy of a store whose file is gone, if the store was the user's own.
+pub(crate) fn note_rescued(store: &Store) {
+    if let (Ok(folder), Some(token), Some(copy)) = (data_folder(""), store.token(), store.rescued())
+        && (store.was_made() || is_known(&folder, store))
+    {
+        let _ = list(&folder, &token, copy);
     }
 }
 
 /// The list, in the data directory.
 const LIST: &str = "stores";
 
-/// Adds a store to the list, and removes those that are gone.
-fn list(folder: &Path, store: &Path) -> io::Result<()> {
-    let Some(new) = line(store) else { return Ok(()) };
+/// Whether a store is in the data directory, or on the list there.
+fn is_known(folder: &Path, store: &Store) -> bool {
+    let Some(path) = full(store.path()) else { return false };
+    let list = folder.join(LIST);
+    let listed = || {
+        let line = match store.token() {
+            Some(token) => line(&token, &path)?,
+            None => earlier_line(&path)?,
+        };
+        let list = fs::read_to_string(&list).ok().filter(|_| owned(&list))?;
+        Some(list.lines().any(|known| known == line))
+    };
+    is_inside(folder, &path) || listed() == Some(true)
+}
+
+fn is_inside(folder: &Path, path: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|folder| path.starts_with(folder))
+}
+
+/// Adds a store elsewhere to the list, and removes those whose files are gone.
+fn list(folder: &Path, token: &str, store: &Path) -> io::Result<()> {
+    let Some(new) = full(store).filter(|path| !is_inside(folder, path)) else { return Ok(()) };
+    let Some(line) = line(token, &new) else { return Ok(()) };
     private_folder(folder)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -46,25 +67,38 @@ fn list(folder: &Path, store: &Path) -> io::Result<()> {
     file.lock()?;
     let mut known = String::new();
     file.read_to_string(&mut known)?;
-    let there = |known: &&str| {
-        let path = known.splitn(3, ' ').nth(2).map(PathBuf::from);
-        path.and_then(|path| line(&path)).as_deref() == Some(*known)
+    let stays = |known: &&str| {
+        let path = known.find(" /").map(|space| Path::new(&known[space + 1..]));
+        path.is_some_and(|path| path != new && path.exists())
     };
-    let lines: Vec<&str> = known.lines().filter(there).chain([new.as_str()]).collect();
+    let lines: Vec<&str> = known.lines().filter(stays).chain([line.as_str()]).collect();
     file.rewind()?;
     file.set_len(0)?;
     file.write_all((lines.join("\n") + "\n").as_bytes())
 }
 
-/// The line of a file: inode, time of its creation, path. Another file of that path has another
-/// line. `None`: the path has no place in one line.
-fn line(path: &Path) -> Option<String> {
-    let path = path.canonicalize().ok()?;
-    let file = fs::metadata(&path).ok()?;
+/// The path of a file without links, also of one that is gone.
+fn full(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| {
+        let path = std::path::absolute(path).ok()?;
+        Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
+    })
+}
+
+/// The line of a store: its token and its path. What is copied over the file has another token.
+/// `None`: the path has no place in one line.
+fn line(token: &str, path: &Path) -> Option<String> {
+    let path = path.to_str().filter(|path| !path.contains('\n'))?;
+    Some(format!("{token} {path}"))
+}
+
+/// The line of a store of an earlier version, which has no token: inode, time of its creation,
+/// path.
+fn earlier_line(path: &Path) -> Option<String> {
+    let file = fs::metadata(path).ok()?;
     let created = file.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let created = created.unwrap_or_default().as_nanos();
-    let path = path.to_str().filter(|path| !path.contains('\n'))?;
-    Some(format!("{} {created} {path}", file.ino()))
+    line(&format!("{} {created}", file.ino()), path)
 }
 
 fn owned(path: &Path) -> bool {
@@ -74,23 +108,36 @@ fn owned(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_campaign::Store;
 
     #[test]
-    fn the_list_keeps_what_is_there_and_knows_a_file_from_another_of_its_path() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let lines = || fs::read_to_string(at(LIST)).unwrap().lines().count();
-        for name in ["a b.db", "second.db"] {
-            fs::write(at(name), "").unwrap();
-            list(folder.path(), &at(name)).unwrap();
+    fn the_list_keeps_what_is_there_and_knows_a_store_from_another_of_its_path() {
+        let [folder, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let folder = folder.path();
+        let at = |name: &str| elsewhere.path().join(name);
+        let open = |name: &str| Store::open(&at(name)).unwrap();
+        let list = |store: &Store| list(folder, &store.token().unwrap(), store.path()).unwrap();
+        let lines = || fs::read_to_string(folder.join(LIST)).unwrap().lines().count();
+        for name in ["a b.db", "second.db", "second.db"] {
+            list(&open(name));
+            assert!(is_known(folder, &open(name)), "{name}");
         }
         assert_eq!(lines(), 2);
-        // Both files exist at one time, so they differ in their inodes.
-        fs::write(at("other.db"), "").unwrap();
-        let before = line(&at("a b.db"));
-        fs::rename(at("other.db"), at("a b.db")).unwrap();
-        assert_ne!(line(&at("a b.db")), before);
-        list(folder.path(), &at("second.db")).unwrap();
-        assert_eq!(lines(), 2, "the file that was replaced is gone from the list");
+        drop(open("stranger.db"));
+        assert!(!is_known(folder, &open("stranger.db")));
+        // The file stays the same one.
+        fs::copy(at("stranger.db"), at("a b.db")).unwrap();
+        assert!(!is_known(folder, &open("a b.db")));
+        fs::remove_file(at("a b.db")).unwrap();
+        list(&open("second.db"));
+        assert_eq!(lines(), 1, "the file that is gone is gone from the list");
+        // An earlier version wrote inode and time.
+        let without = rusqlite::Connection::open(at("second.db")).unwrap();
+        without.execute_batch("DROP TABLE token").unwrap();
+        drop(without);
+        assert!(!is_known(folder, &open("second.db")));
+        let line = earlier_line(&full(&at("second.db")).unwrap()).unwrap();
+        fs::write(folder.join(LIST), line + "\n").unwrap();
+        assert!(is_known(folder, &open("second.db")));
     }
 }

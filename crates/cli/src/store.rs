@@ -72,13 +72,7 @@ impl StoreArguments {
     /// The store, made where there is none.
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
         self.check()?;
-        let path = self.path()?;
-        let new = !path.exists();
-        let store = Store::open(&path)?;
-        if new && self.store.is_some() {
-            own_stores::note_made(&path);
-        }
-        Ok(store)
+        open(&self.path()?)
     }
 
     /// The store, if there is one: looking for campaigns makes no file.
@@ -90,6 +84,15 @@ impl StoreArguments {
                 path.display()
             )
         })?;
-        Ok(if there { Some(Store::open(&path)?) } else { None })
+        if there { open(&path).map(Some) } else { Ok(None) }
     }
+}
+
+/// Opens a store. One whose file or tables this makes is the user's own.
+fn open(path: &Path) -> anyhow::Result<Store> {
+    let store = Store::open(path)?;
+    if store.was_made() {
+        own_stores::note_made(&store);
+    }
+    Ok(store)
 }

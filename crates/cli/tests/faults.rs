@@ -209,5 +209,9 @@ fn a_store_that_is_removed_meanwhile_is_rescued_and_named() {
         let words = ["campaign", "export", "1", "--format", "json", "--store", rescued];
         let campaign = json(&pinwise(words.map(Path::new)));
         assert!(campaign["records"].as_array().unwrap().len() > 3, "{said}");
+        drop(target);
+        let resumed = pinwise(["campaign", "resume", "1", "--store", rescued].map(Path::new));
+        let said = String::from_utf8(resumed.stderr).unwrap();
+        assert!(said.contains("has ended") && !said.contains("did not make"), "{said}");
     }
 }

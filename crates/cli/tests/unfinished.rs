@@ -99,6 +99,9 @@ fn a_store_that_another_program_made_runs_nothing_without_a_word() {
     let mut question = first.new.question.clone();
     question["subject"] = serde_json::json!({ "rerun": ["touch", marker] });
     question["output"] = "/a/file".into();
+    question["pids"] = serde_json::json!([41, 42]);
+    question["hidden"] = serde_json::json!({ "model": "/a/model" });
+    question["model"] = "of a processor".into();
     let second = store.create(&NewCampaign { question, ..first.new }).unwrap();
     let (path, id) = (path.to_str().unwrap(), second.0.to_string());
     let refused = |id: &str| {
@@ -108,7 +111,10 @@ fn a_store_that_another_program_made_runs_nothing_without_a_word() {
     };
     let said = refused(&id);
     let command = format!("note: it has subject.rerun: touch '{}'\n", marker.display());
-    assert!(said.contains(&command) && said.contains("note: it has output: /a/file\n"), "{said}");
+    let others = ["output: /a/file", "pids: 41 42", "hidden.model: /a/model"];
+    let others = others.map(|said| format!("note: it has {said}\n"));
+    assert!(others.iter().chain([&command]).all(|one| said.contains(one)), "{said}");
+    assert!(!said.contains("of a processor"), "{said}");
     let last = said.lines().last().unwrap();
     assert!(last.contains("did not make") && last.ends_with("then add --trust"), "{said}");
     assert!(!marker.exists());

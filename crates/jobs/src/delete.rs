@@ -81,11 +81,10 @@ pub fn delete(ids: &BTreeSet<CampaignId>, store: &mut Store) -> Result<Deletion,
     Ok(Deletion { copy, deleted })
 }
 
-/// A campaign; `None` if it is there and cannot be read.
+/// A campaign; `None` if it is there, or was, and cannot be read.
 fn readable(store: &Store, id: CampaignId) -> Result<Option<CampaignInfo>, StoreError> {
     match store.get(id) {
         Ok(info) => Ok(Some(info)),
-        Err(absent @ StoreError::NoCampaign { .. }) => Err(absent),
         Err(error) => {
             let unreadable = store.list()?.unreadable;
             if unreadable.iter().any(|(other, _)| *other == id) { Ok(None) } else { Err(error) }
@@ -147,5 +146,15 @@ mod tests {
         let expected = expected.map(|(id, parts)| Deleted { id, contents: contents(parts) });
         assert_eq!(deleted, expected);
         assert_eq!(running.list().unwrap().campaigns.len(), 1);
+        // Its row is gone, and its digest is left.
+        let path = running.path();
+        let damage = format!("DELETE FROM campaign WHERE id = {}", alone.0);
+        rusqlite::Connection::open(path).unwrap().execute_batch(&damage).unwrap();
+        assert_eq!(running.list().unwrap().unreadable.len(), 1);
+        let Deletion { deleted, .. } = delete(&[alone]).unwrap();
+        assert_eq!(deleted, [Deleted { id: alone, contents: None }]);
+        assert!(running.list().unwrap().unreadable.is_empty());
+        let refused = delete(&[alone]).unwrap_err();
+        assert!(matches!(refused, DeleteError::Store(StoreError::NoCampaign { .. })), "{refused}");
     }
 }

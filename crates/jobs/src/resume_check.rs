@@ -144,7 +144,7 @@ pub(crate) fn check_machine(info: &CampaignInfo, now: &Machine) -> Result<(), Jo
 }
 
 /// The error that a campaign cannot be resumed, since something has changed.
-fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
+pub(crate) fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
     JobError::failed(format!(
         "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
         info.id.0,

@@ -362,9 +362,11 @@ mod tests {
             write(root.path(), &format!("sys/fs/cgroup/{path}{name}"), text);
         };
         group("", "cgroup.controllers", "cpuset\n");
-        for (path, kind) in [("plain/", "member\n"), ("a/", "root\n"), ("a/b/", "isolated\n")] {
+        for (path, kind, cpus) in
+            [("plain/", "member", "0-1"), ("a/", "root", "2"), ("a/b/", "isolated", "3")]
+        {
             group(path, "cpuset.cpus.partition", kind);
-            group(path, "cpuset.cpus.effective", "2-3\n");
+            group(path, "cpuset.cpus.effective", cpus);
         }
         // Without a cpuset there, nobody looks further.
         group("none/below/", "cpuset.cpus.partition", "root\n");
@@ -372,7 +374,7 @@ mod tests {
         let groups: Vec<&str> =
             machine.exclusive.iter().map(|exclusive| exclusive.group.as_str()).collect();
         assert_eq!(groups, ["/a", "/a/b"]);
-        assert_eq!(machine.exclusive[0].cpus.to_string(), "2,3");
+        assert_eq!(machine.exclusive[0].cpus.to_string(), "2");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::thread::{Pid, StartTime, Stat, ThreadId};
 use crate::thread_scan::{HARDLY_RUNS, ScannedThread, same_crew, scan};
 use pinwise_measure::{Interrupt, MeasureError};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -80,7 +81,8 @@ pub struct Target {
     pinned: HashMap<ThreadId, PinnedThread>,
     /// The threads that existed before the first pin, and later ones with one CPU of their own.
     existing: Vec<ThreadId>,
-    /// The pins that the guardian knows, with what the thread had before. Also of ended threads.
+    /// The pins that the guardian knows, with what the thread had before. Those of ended threads
+    /// stay until a look finds no new thread.
     given: HashMap<(ThreadId, CpuSet), CpuSet>,
     /// Threads that another has moved, until they are asked for.
     moved: Vec<MovedThread>,
@@ -106,7 +108,7 @@ impl Target {
             .map_err(|cause| TargetError::Launch { program: name.clone(), cause })?;
         let roster = Roster::new(Scope::Trees(vec![running.pid()]))
             .map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
-        let target = Self::new(name, roster, Some(running), guardian);
+        let target = Self::new(name, roster, Some(running), Some(guardian));
         Ok((target, streams))
     }
 
@@ -133,7 +135,7 @@ impl Target {
         }
         let pids: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
         let lock = ProcessLock::of(&pids)?;
-        let mut target = Self::new(name, roster, None, Guardian::start()?);
+        let mut target = Self::new(name, roster, None, Some(Guardian::start()?));
         target.lock = lock;
         Ok(target)
     }
@@ -142,7 +144,7 @@ impl Target {
         name: String,
         roster: Roster,
         running: Option<LaunchedProgram>,
-        guardian: Guardian,
+        guardian: Option<Guardian>,
     ) -> Self {
         Self {
             name,
@@ -154,7 +156,7 @@ impl Target {
             moved: Vec::new(),
             guarded: HashSet::new(),
             programs: HashMap::new(),
-            guardian: Some(guardian),
+            guardian,
             lock: ProcessLock::default(),
         }
     }
@@ -275,7 +277,12 @@ impl Target {
     pub fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
-        self.release(changes)
+        let changes = self.release(changes)?;
+        if changes.new.is_empty() {
+            // Then no thread is unknown whose creator has ended.
+            self.given.retain(|(id, _), _| self.pinned.contains_key(id));
+        }
+        Ok(changes)
     }
 
     /// Does the same as [`Self::look`] for the threads of the known processes.
@@ -291,14 +298,16 @@ impl Target {
             return Ok(changes);
         }
         let mut confined = Vec::new();
+        let unpinned = LazyCell::new(|| self.unpinned());
         for &id in &changes.new {
-            match self.release_heir(id) {
+            match self.release_heir(id, &unpinned) {
                 // What it has now is its own. Later it would look like an heir of a later pin.
                 Ok(own) if own.len() == 1 => confined.push(id),
                 Ok(_) | Err(AffinityError::Gone(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        drop(unpinned);
         if let Some(guardian) = &mut self.guardian
             && !confined.is_empty()
         {
@@ -311,8 +320,21 @@ impl Target {
         Ok(changes)
     }
 
+    /// The existing threads that have no pin, with their processes and affinities.
+    fn unpinned(&self) -> Vec<(Pid, CpuSet)> {
+        let has_none =
+            |id: &&ThreadId| self.pinned.get(id).is_none_or(|thread| thread.pin.is_none());
+        let existing = self.existing.iter().filter(has_none);
+        existing.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?))).collect()
+    }
+
     /// Gives a new thread what its creator had, if it inherited a pin. Returns what it has then.
-    fn release_heir(&self, id: ThreadId) -> Result<CpuSet, AffinityError> {
+    /// `unpinned` are existing threads without a pin.
+    fn release_heir(
+        &self,
+        id: ThreadId,
+        unpinned: &LazyCell<Vec<(Pid, CpuSet)>, impl FnOnce() -> Vec<(Pid, CpuSet)>>,
+    ) -> Result<CpuSet, AffinityError> {
         let now = affinity::own(id.tid)?;
         let in_force = |thread: &PinnedThread| {
             [&thread.pin, &thread.earlier].into_iter().flatten().any(|pin| *pin == now)
@@ -323,11 +345,7 @@ impl Target {
         let pinned = pinned.map(|(id, thread)| (id.pid, &thread.own));
         let given = self.given.iter().filter(|((_, pin), _)| any && *pin == now);
         let pinned = pinned.chain(given.map(|((id, _), own)| (id.pid, own)));
-        let others = self.existing.iter().filter(|other| {
-            let given_back = |thread: &PinnedThread| thread.pin.is_none();
-            self.pinned.get(other).is_none_or(given_back)
-        });
-        let others = others.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?)));
+        let others = std::iter::once_with(|| unpinned.iter().cloned()).flatten();
         match of_heir(id.pid, &now, pinned, others) {
             Some(own) => affinity::set(id.tid, &own).map(|()| own),
             None => Ok(now),
@@ -531,6 +549,8 @@ pub fn pause(time: Duration, cancelled: &Interrupt) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Killed;
+    use std::process::Command;
 
     #[test]
     fn threads_are_placed_where_most_of_them_may_run() {
@@ -546,6 +566,22 @@ mod tests {
                 masks.iter().map(|list| CpuSet::parse_list(list).unwrap()).collect();
             assert_eq!(usual_mask(&parsed).to_string(), usual, "{masks:?}");
         }
+    }
+
+    #[test]
+    fn pins_of_ended_threads_are_kept_until_no_thread_is_new() {
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let roster = Roster::new(Scope::Processes(vec![pid])).unwrap();
+        let mut target = Target::new("sleep".into(), roster, None, None);
+        let (_, id) = target.roster.threads().next().unwrap();
+        let pin = affinity::own(id.tid).unwrap().first().into_iter().collect();
+        assert_eq!(target.pin(&[(id, &pin)]).unwrap(), []);
+        target.look().unwrap();
+        assert_eq!(target.given.len(), 1);
+        target.forget(&[id]);
+        target.look().unwrap();
+        assert_eq!(target.given.len(), 0);
     }
 
     #[test]

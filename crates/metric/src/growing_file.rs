@@ -45,6 +45,8 @@ struct Open {
     before: Vec<u8>,
     /// An unfinished line.
     partial: Vec<u8>,
+    /// Whether a line came before it.
+    has_lines: bool,
     modified: (i64, i64),
     /// The longest that the file was when opened or written anew. A longer one is appended to: it
     /// is a log.
@@ -91,9 +93,7 @@ impl FileFollower {
             if self.behind {
                 return Ok(lines);
             }
-            // Nobody ends its last line any more. A status file that is renamed into place may
-            // have no other.
-            lines.extend(open.unfinished());
+            lines.extend(open.last_line()?);
             self.open = None;
         }
         let open = match &mut self.open {
@@ -128,6 +128,7 @@ impl Open {
             offset,
             before,
             partial: Vec::new(),
+            has_lines: offset > 0,
             modified,
             whole: offset,
             doubtful: None,
@@ -171,6 +172,14 @@ impl Open {
         Some(line).filter(|line| !line.is_empty())
     }
 
+    /// The unfinished line of a file that was replaced. A status file that is renamed into place
+    /// need not end its last line. A log that is moved away may still get the rest of it.
+    fn last_line(&mut self) -> io::Result<Option<String>> {
+        let is_moved = self.file.metadata()?.nlink() > 0;
+        let is_log = self.has_lines && (is_moved || self.offset > self.whole);
+        Ok(if is_log { None } else { self.unfinished() })
+    }
+
     /// Reads on, [`MOST`] bytes at most. Returns whether that was everything.
     fn take(&mut self, lines: &mut Vec<String>, late: Duration) -> io::Result<bool> {
         let whole = self.rewritten(late)?;
@@ -179,6 +188,7 @@ impl Open {
             self.offset = 0;
             self.before.clear();
             self.partial.clear();
+            self.has_lines = false;
         }
         let mut buffer = [0; 16 * 1024];
         let start = self.offset;
@@ -195,6 +205,7 @@ impl Open {
                 if matches!(byte, b'\n' | b'\r') || self.partial.len() >= LONGEST {
                     lines.push(String::from_utf8_lossy(&self.partial).into_owned());
                     self.partial.clear();
+                    self.has_lines = true;
                 } else {
                     self.partial.push(byte);
                 }
@@ -347,6 +358,33 @@ mod tests {
             seen.extend(follower.lines().unwrap());
         }
         assert_eq!(seen, ["done 1", "done 2", "done 3"], "a later one may still be written");
+    }
+
+    #[test]
+    fn a_log_that_is_moved_away_gives_no_half_of_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for (present, name) in [("", "log.1"), ("old\n", "log.2")] {
+            append(&path, present);
+            let mut follower = FileFollower::new(path.clone());
+            follower.lines().unwrap();
+            append(&path, "rate 99\nrate 12");
+            assert_eq!(follower.lines().unwrap(), ["rate 99"]);
+            fs::rename(&path, folder.path().join(name)).unwrap();
+            append(&path, "");
+            assert!(follower.lines().unwrap().is_empty());
+            fs::remove_file(&path).unwrap();
+        }
+        // Several lines that are renamed into place are a status all the same.
+        let [path, new] = ["status", "new"].map(|name| folder.path().join(name));
+        let mut follower = FileFollower::new(path.clone());
+        let mut seen = Vec::new();
+        for done in 1..=2 {
+            fs::write(&new, format!("status\ndone {done}")).unwrap();
+            fs::rename(&new, &path).unwrap();
+            seen.extend(follower.lines().unwrap());
+        }
+        assert_eq!(seen, ["status", "done 1", "status"]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub struct NumaNode {
     pub allowed: bool,
 }
 
-/// CPUs that only the processes of one control group may use.
+/// CPUs that one control group has for itself. In version 1, the groups above it may use them, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusiveCpus {
     /// Its path below the root of control groups: `/app.slice`.

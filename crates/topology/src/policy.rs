@@ -57,6 +57,9 @@ pub struct Footprint {
 }
 
 impl Policy {
+    /// The version of their orders. In version 1, faster cores did not come first.
+    pub const ORDER: u32 = 2;
+
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Compact, Self::Cores, Self::Scatter, Self::Fast];
 

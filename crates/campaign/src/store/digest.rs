@@ -1,7 +1,8 @@
 //! Notices rows that have changed on disk.
 //!
 //! SQLite finds damage of its own structure only. A digit of a measurement may change, or a row
-//! disappear, without a word. So each row has a digest in a table of its own, written with it.
+//! disappear, without a word. So each row of `campaign` and `record` has a digest in a table of its
+//! own, written with it. Rows of `part` and `machine` have none.
 
 use super::error::unusable;
 use super::{CampaignId, Store, StoreError};
@@ -63,8 +64,13 @@ impl Store {
         if !self.has_digests() {
             return Ok(Vec::new());
         }
-        let lost = "SELECT DISTINCT campaign FROM digest
-                    WHERE campaign NOT IN (SELECT id FROM campaign)";
+        // One step for each campaign, not for each record.
+        let lost = "WITH RECURSIVE sealed (id) AS (
+                        SELECT min(campaign) FROM digest UNION ALL
+                        SELECT (SELECT min(campaign) FROM digest WHERE campaign > id) FROM sealed
+                        WHERE id IS NOT NULL)
+                    SELECT id FROM sealed
+                    WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM campaign)";
         self.read(|connection| {
             let mut statement = connection.prepare(lost)?;
             statement.query_map([], |row| row.get(0).map(CampaignId))?.collect()

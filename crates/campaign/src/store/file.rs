@@ -53,20 +53,24 @@ impl Store {
     pub(super) fn check_or_create(&mut self) -> Result<(), StoreError> {
         self.sql(|connection| connection.pragma_update(None, "foreign_keys", true))?;
         if self.is_new()? {
-            self.sql(|connection| {
+            self.made |= self.sql(|connection| {
                 let transaction =
                     connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 // Another process may have been faster.
-                if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
-                    row.get::<_, i64>(0)
-                })? == 0
-                {
+                let is_empty =
+                    transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+                        row.get::<_, i64>(0)
+                    })? == 0;
+                if is_empty {
                     transaction.execute_batch(include_str!("schema.sql"))?;
                     transaction.execute_batch(include_str!("digest.sql"))?;
+                    transaction
+                        .execute("INSERT INTO token VALUES (?)", [super::unpredictable()])?;
                     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                     transaction.pragma_update(None, "user_version", FORMAT)?;
                 }
-                transaction.commit()
+                transaction.commit()?;
+                Ok(is_empty)
             })?;
         }
         self.check_format()?;

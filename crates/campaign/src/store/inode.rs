@@ -34,10 +34,13 @@ impl Store {
         let what = "was removed or replaced while pinwise wrote to it";
         let copy = rescue_path(&self.path);
         let reason = match self.copy_to(&copy) {
-            Ok(()) => format!(
-                "{what}; everything recorded is in {}: rename it, or give it with --store",
-                copy.display()
-            ),
+            Ok(()) => {
+                let name = copy.display().to_string();
+                self.rescued = Some(copy);
+                format!(
+                    "{what}; everything recorded is in {name}: rename it, or give it with --store"
+                )
+            }
             Err(error) => format!("{what}; what was recorded is lost ({error}): start again"),
         };
         Err(unusable(&self.path, reason))

@@ -50,3 +50,8 @@ CREATE TABLE record (
     at          REAL NOT NULL DEFAULT (unixepoch('subsec')),
     PRIMARY KEY (campaign, number)
 ) STRICT, WITHOUT ROWID;
+
+-- Distinguishes this store from others: one row. Stores of earlier versions have no such table.
+CREATE TABLE token (
+    value TEXT NOT NULL                                -- random
+) STRICT;

@@ -276,7 +276,15 @@ fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgra
         );
         let connection = connection.unwrap();
         let (inode, locked) = (None, Default::default());
-        let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode, locked };
+        let mut fixed = Store {
+            connection,
+            path: path.clone(),
+            inode,
+            format: FORMAT,
+            made: false,
+            rescued: None,
+            locked,
+        };
         fixed.check_or_create().unwrap();
         assert_eq!(fixed.format, format);
         read(&fixed);
@@ -471,6 +479,8 @@ fn a_store_that_is_removed_or_replaced_meanwhile_is_rescued_and_ends_the_campaig
         let mode = std::fs::metadata(&copy).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "for its user alone");
         let rescued = Store::open(Path::new(&copy)).unwrap();
+        assert_eq!(store.rescued(), Some(rescued.path()));
+        assert!(rescued.token().is_some() && rescued.token() == store.token());
         assert_eq!(rescued.records(id).unwrap(), [record(0, 1.0), record(1, 2.0)]);
         // The end of a campaign is written, too.
         remove(Path::new(&copy));
@@ -697,6 +707,34 @@ proptest! {
         }
         prop_assert_eq!(back, [record]);
     }
+}
+
+#[test]
+fn a_campaign_whose_row_is_gone_is_listed_and_can_be_deleted() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let ids = [(); 3].map(|()| store.create(&campaign()).unwrap());
+    ids.iter().for_each(|id| store.append(*id, &record(0, 1.0)).unwrap());
+    let damage = "DELETE FROM record WHERE campaign = 2; DELETE FROM campaign WHERE id = 2";
+    store.sql(|connection| connection.execute_batch(damage)).unwrap();
+    let listed = store.list().unwrap();
+    let lost: Vec<CampaignId> = listed.unreadable.iter().map(|(id, _)| *id).collect();
+    assert_eq!((lost, listed.campaigns.len()), (vec![ids[1]], 2));
+    store.delete(ids[1]).unwrap();
+    assert!(store.list().unwrap().unreadable.is_empty());
+    assert!(matches!(store.delete(ids[1]), Err(StoreError::NoCampaign { .. })));
+}
+
+#[test]
+fn the_store_that_makes_the_tables_knows_and_each_has_its_own_token() {
+    let (_folder, path) = folder();
+    private_folder(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let [made, found] = [(); 2].map(|()| Store::open(&path).unwrap());
+    assert!(made.was_made() && !found.was_made());
+    assert!(made.token().is_some() && made.token() == found.token());
+    let other = Store::open(&path.with_extension("other")).unwrap();
+    assert_ne!(other.token(), made.token());
 }
 
 #[test]

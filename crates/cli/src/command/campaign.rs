@@ -354,7 +354,7 @@ fn show(one: &One) -> anyhow::Result<()> {
 
 fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
     let (mut store, info) = one.id.open()?;
-    if !trust && !own_stores::is_own(store.path()) {
+    if !trust && !own_stores::is_own(&store) {
         for text in texts_of_questions(&store, &info)? {
             output::aside(&format!("note: it has {text}"));
         }
@@ -403,46 +403,55 @@ fn records_of_parts(
     of_parts
 }
 
-/// Every text in the questions of a campaign, of those above it, and of all their parts. Each has
-/// its place: `output: /tmp/out`. Commands, metrics and files are such texts.
+/// Every text and whole number in the questions of a campaign, of those above it, and of all their
+/// parts. Each has its place: `output: /tmp/out`. Commands, metrics, files and processes are among
+/// them.
 fn texts_of_questions(store: &Store, info: &CampaignInfo) -> anyhow::Result<BTreeSet<String>> {
     let campaigns = store.list()?.campaigns;
-    let parents: BTreeMap<CampaignId, CampaignId> =
-        campaigns.iter().filter_map(|info| Some((info.id, info.new.parent.as_ref()?.id))).collect();
-    let whole = |part: CampaignId| {
-        // A damaged store may have a circle.
-        (0..campaigns.len()).fold(part, |id, _| *parents.get(&id).unwrap_or(&id))
-    };
+    let mut family = BTreeSet::from([info.id]);
+    // Parts come after what they are a part of. A damaged store may have a circle.
+    let mut known = 0;
+    while known < family.len() {
+        known = family.len();
+        for one in &campaigns {
+            if let Some(parent) = &one.new.parent
+                && (family.contains(&one.id) || family.contains(&parent.id))
+            {
+                family.extend([one.id, parent.id]);
+            }
+        }
+    }
     let mut found = BTreeSet::new();
-    for part in campaigns.iter().filter(|part| whole(part.id) == whole(info.id)) {
-        add_texts("", &part.new.question, &mut found);
+    for one in campaigns.iter().filter(|one| family.contains(&one.id)) {
+        add_texts("", &one.new.question, &mut found);
     }
     Ok(found)
 }
 
 fn add_texts(place: &str, value: &Value, found: &mut BTreeSet<String>) {
+    let word = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        // A fraction names nothing.
+        Value::Number(number) if !number.is_f64() => Some(number.to_string()),
+        _ => None,
+    };
     match value {
-        Value::String(text) => {
-            found.insert(format!("{place}: {text}"));
-        }
-        Value::Array(values) => {
-            let words: Option<Vec<String>> =
-                values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
-            match words {
-                Some(words) if !words.is_empty() => {
-                    found.insert(format!("{place}: {}", shell(&words)));
-                }
-                _ => values.iter().for_each(|value| add_texts(place, value, found)),
+        Value::Array(values) => match values.iter().map(word).collect::<Option<Vec<_>>>() {
+            Some(words) if !words.is_empty() => {
+                found.insert(format!("{place}: {}", shell(&words)));
             }
-        }
+            _ => values.iter().for_each(|value| add_texts(place, value, found)),
+        },
         Value::Object(fields) => {
             // A simulated machine runs nothing.
-            for (name, value) in fields.iter().filter(|(name, _)| *name != "model") {
+            let last = place.rsplit('.').next().unwrap_or_default();
+            let has_model = ["", "simulated", "modelled"].contains(&last);
+            for (name, value) in fields.iter().filter(|(name, _)| *name != "model" || !has_model) {
                 let point = if place.is_empty() { "" } else { "." };
                 add_texts(&format!("{place}{point}{name}"), value, found);
             }
         }
-        _ => (),
+        value => found.extend(word(value).map(|word| format!("{place}: {word}"))),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::last_comparison::{
     Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
 use crate::place::{StoredSearch, place_part};
+use crate::resume_check::no_longer;
 use crate::stored_campaign;
 use crate::threads::{
     ProgramProber, Searched, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
@@ -340,6 +341,9 @@ fn policies(
     let mut strategy = Policies::new(question.clone(), &part.new.machine);
     if part.state == CampaignState::Finished {
         return Ok(strategy.measured(&store.records(part.id)?));
+    }
+    if question.is_of_other_order(&part.new.machine) {
+        return Err(no_longer(info, "this version orders cores of several kinds in another way"));
     }
     let budget = Budget::Time(question.time);
     let measured = measure_on(store, &part, budget, &mut strategy, program, caller, events)?;

@@ -36,6 +36,13 @@ pub struct PoliciesQuestion {
     pub starts_anew: bool,
     /// Windows of a measurement.
     pub windows: f64,
+    /// The version of the policies' orders ([`Policy::ORDER`]). Earlier versions did not say.
+    #[serde(default = "first_order")]
+    pub order: u32,
+}
+
+fn first_order() -> u32 {
+    1
 }
 
 /// A number in a place, measured.
@@ -107,7 +114,13 @@ impl PoliciesQuestion {
             run,
             starts_anew: program.starts_anew(),
             windows: program.effort().windows,
+            order: Policy::ORDER,
         })
+    }
+
+    /// Whether its measurements do not compare with later ones of the same policies.
+    pub(super) fn is_of_other_order(&self, machine: &Machine) -> bool {
+        self.order != Policy::ORDER && machine.kinds.len() > 1
     }
 }
 
@@ -409,6 +422,20 @@ mod tests {
     }
 
     #[test]
+    fn measurements_of_an_earlier_order_compare_only_where_all_cores_are_alike() {
+        let [plain, mut hybrid] = ["8", "8"].map(|shape| Machine::from_shape(shape).unwrap());
+        hybrid.kinds.extend(hybrid.kinds.clone());
+        let earlier = serde_json::json!({
+            "first": 1, "numbers": [], "readings": [], "contexts": 8,
+            "time": Duration::ZERO, "run": Duration::ZERO, "starts_anew": false, "windows": 1.0,
+        });
+        let mut question: PoliciesQuestion = serde_json::from_value(earlier).unwrap();
+        assert!(question.is_of_other_order(&hybrid) && !question.is_of_other_order(&plain));
+        question.order = Policy::ORDER;
+        assert!(!question.is_of_other_order(&hybrid));
+    }
+
+    #[test]
     fn a_search_stopped_anywhere_goes_on_to_the_same_numbers_and_ends_in_time() {
         let machine = Machine::from_shape("2x2x2").unwrap();
         let question = PoliciesQuestion {
@@ -420,6 +447,7 @@ mod tests {
             run: Duration::from_millis(10),
             starts_anew: false,
             windows: 4.0,
+            order: Policy::ORDER,
         };
         let go = |journal: &mut MemoryJournal, most: usize, time: Duration| {
             let made = std::cell::Cell::new(journal.records.len());

@@ -2,8 +2,8 @@
 //!
 //! *A thread that was pinned* gets its own affinity back, if it still has a pin. Its program or its
 //! owner may have given it other CPUs since. Then it keeps these. The kernel may have taken a pin
-//! away: a thread whose CPU goes offline, or leaves the cpuset, may use all CPUs of the cpuset. So
-//! a thread with all of these counts as pinned.
+//! away. A thread whose CPU goes offline or leaves the cpuset may use all CPUs of the cpuset. So a
+//! thread with all of these counts as pinned.
 //!
 //! *An heir* is a thread that appeared after the first pin, with a pin of pinwise. It inherited
 //! that from its creator. The kernel does not say which thread that was. It may be any that was

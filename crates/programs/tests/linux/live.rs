@@ -315,7 +315,8 @@ fn threads_that_a_worker_with_one_cpu_creates_may_use_that_cpu_again() {
     for killed in [false, true] {
         if killed {
             let mut tuner = tuner(&format!("tune {}", program.pid()));
-            std::thread::sleep(Duration::from_millis(50));
+            let elsewhere = || affinity::get(breeder).unwrap() != second;
+            until("the breeder to be pinned to the other CPU", elsewhere);
             tuner.0.kill().unwrap();
         } else {
             let mut testbed = attach(&program);

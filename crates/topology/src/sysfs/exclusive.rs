@@ -42,6 +42,15 @@ pub(super) fn read(snapshot: &Snapshot) -> Result<Vec<ExclusiveCpus>, MachineErr
             found.push(ExclusiveCpus { group: group.to_owned(), cpus });
         }
     }
+    // In version 1, a group can have CPUs for itself only if the one above it has them, too.
+    let holds = |outer: &ExclusiveCpus, inner: &ExclusiveCpus| {
+        let below = inner.group.strip_prefix(&outer.group);
+        below.is_some_and(|below| below.starts_with('/')) && !inner.cpus.is_disjoint(&outer.cpus)
+    };
+    let outer: Vec<bool> =
+        found.iter().map(|one| found.iter().any(|other| holds(one, other))).collect();
+    let mut outer = outer.into_iter();
+    found.retain(|_| outer.next() == Some(false));
     found.sort_by(|one, other| one.group.cmp(&other.group));
     Ok(found)
 }
@@ -78,16 +87,21 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_version_one_is_no_group() {
+    fn groups_of_version_one_are_the_innermost_and_the_root_is_none() {
         let one = [
             ("proc/mounts", "x /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0"),
             ("sys/fs/cgroup/cpuset/cpuset.cpu_exclusive", "1\n"),
             ("sys/fs/cgroup/cpuset/cpuset.cpus", "0-3\n"),
             ("sys/fs/cgroup/cpuset/job/cpuset.cpu_exclusive", "1\n"),
             ("sys/fs/cgroup/cpuset/job/cpuset.cpus", "2\n"),
+            ("sys/fs/cgroup/cpuset/all/cpuset.cpu_exclusive", "1\n"),
+            ("sys/fs/cgroup/cpuset/all/cpuset.cpus", "0-1\n"),
+            ("sys/fs/cgroup/cpuset/all/one/cpuset.cpu_exclusive", "1\n"),
+            ("sys/fs/cgroup/cpuset/all/one/cpuset.cpus", "1\n"),
             ("sys/fs/cgroup/cpuset/other/cpuset.cpu_exclusive", "0\n"),
             ("sys/fs/cgroup/cpuset/other/cpuset.cpus", "3\n"),
         ];
-        assert_eq!(groups(&one), [("/job".to_owned(), "2".to_owned())]);
+        let expected = [("/all/one".to_owned(), "1".to_owned()), ("/job".into(), "2".into())];
+        assert_eq!(groups(&one), expected);
     }
 }
