@@ -107,7 +107,8 @@ impl HeldProgram {
     /// Pins the threads that the plan names, and notes in the folder `notes` what that replaces.
     ///
     /// # Errors
-    /// The plan does not fit the machine, its number cannot be set, or nothing can be noted.
+    /// The plan does not fit the machine, its number cannot be set, or nothing can be noted. Or
+    /// it interleaves memory, which a running program cannot do.
     /// Threads that are missing or refused are no error here: see [`AppliedPlan::complete`].
     pub fn apply<'p>(
         &'p self,
@@ -116,7 +117,8 @@ impl HeldProgram {
         notes: &Path,
         events: &mut PlanEvents<'_>,
     ) -> Result<AppliedPlan<'p>, ApplyError> {
-        let machine = check_online(plan, options.force, events)?;
+        let machine = check_online(self.pid, plan, options.force, events)?;
+        check_memory(plan)?;
         // The number is set only where the threads can then be pinned.
         let folder = notes;
         let notes = open_notes(folder)?;
@@ -133,7 +135,7 @@ impl HeldProgram {
         if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
             take(events, PlanEvent::Note(&note))?;
         }
-        AppliedPlan::begin(plan, pinner, notes)
+        AppliedPlan::begin(plan, pinner, notes, Some(&machine))
     }
 
     /// Restores the affinities from before the first plan was applied, by the notes in the folder.
@@ -168,6 +170,8 @@ pub struct Preview {
     pub moves: Vec<(Pinned, CpuSet)>,
     /// The threads of the plan that the program does not have.
     pub missing: Option<MissingThreads>,
+    /// The processes whose memory would be moved, and to which node.
+    pub memory: Vec<(Pid, u32)>,
     /// The number of threads of the plan.
     threads: usize,
 }
@@ -184,14 +188,20 @@ impl Preview {
         events: &mut PlanEvents<'_>,
     ) -> Result<Self, ApplyError> {
         check_running(pid)?;
-        check_online(plan, force, events)?;
+        let machine = check_online(pid, plan, force, events)?;
+        check_memory(plan)?;
         tell_number(plan, |command, _| Ok(NumberOutcome::Settable(command)), events)?;
         let scope = Scope::Trees(vec![pid]);
-        let moves = pinner(scope, plan, EndedThreads::Forgotten)?.preview();
+        let pinner = pinner(scope, plan, EndedThreads::Forgotten)?;
+        let memory = match follows(plan) {
+            true => moves_of(pinner.next_places(), &machine).collect(),
+            false => Vec::new(),
+        };
+        let moves = pinner.preview();
         let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
         let names = plan.threads.iter().map(|thread| thread.name.as_str());
         let missing = MissingThreads::new(plan, names.filter(|name| !found(name)));
-        Ok(Self { moves, missing, threads: plan.threads.len() })
+        Ok(Self { moves, missing, memory, threads: plan.threads.len() })
     }
 
     /// Checks that the program has every thread of the plan.
@@ -220,21 +230,34 @@ impl<'p> AppliedPlan<'p> {
     /// `notes` what that replaces.
     ///
     /// # Errors
-    /// The threads cannot be read, or nothing can be noted.
+    /// The threads cannot be read, or nothing can be noted. Or the plan interleaves memory.
     pub fn of(scope: Scope, plan: &'p Plan, notes: &Path) -> Result<Self, ApplyError> {
-        Self::begin(plan, pinner(scope, plan, EndedThreads::Forgotten)?, open_notes(notes)?)
+        check_memory(plan)?;
+        let pinner = pinner(scope, plan, EndedThreads::Forgotten)?;
+        let machine = follows(plan).then(this_machine).transpose()?;
+        let pid = pinner.living().next().map(|seen| seen.id.pid);
+        let machine = machine.map(|machine| match pid {
+            Some(pid) => memory::machine_of(pid, machine),
+            None => machine,
+        });
+        Self::begin(plan, pinner, open_notes(notes)?, machine.as_ref())
     }
 
     /// Pins every thread that is there. Threads that are created while others are pinned show up in
     /// the next look.
-    fn begin(plan: &'p Plan, pinner: PlanPinner, notes: UndoNotes) -> Result<Self, ApplyError> {
+    fn begin(
+        plan: &'p Plan,
+        pinner: PlanPinner,
+        notes: UndoNotes,
+        machine: Option<&Machine>,
+    ) -> Result<Self, ApplyError> {
         let (pinner, refused) = (pinner.noting(notes), HashSet::new());
         let memory = Ok(None);
         let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory };
         loop {
             let news = applied.pinner.look()?;
             if news.is_empty() {
-                applied.memory = applied.move_memory(&this_machine()?);
+                applied.memory = machine.map_or(Ok(None), |machine| applied.move_memory(machine));
                 return Ok(applied);
             }
             applied.note_refused(&news);
@@ -244,14 +267,20 @@ impl<'p> AppliedPlan<'p> {
 
     /// Moves the memory of the processes to their threads, if the plan says that.
     fn move_memory(&self, machine: &Machine) -> Result<Option<MemoryUse>, MemoryError> {
-        match self.plan.memory.as_ref().map(|memory| memory.policy) {
-            None | Some(MemoryPolicy::Leave) => Ok(None),
-            Some(MemoryPolicy::Interleave) => Err(MemoryError::OnlyAtStart),
-            Some(policy @ MemoryPolicy::Follow) => {
-                let nodes = memory::follow(self.pinner.places(), machine)?;
-                Ok(Some(MemoryUse { policy, nodes }))
+        if !follows(self.plan) {
+            return Ok(None);
+        }
+        for (pid, node) in moves_of(self.pinner.places(), machine) {
+            match memory::move_to(pid, node, machine) {
+                Ok(()) | Err(MemoryError::Gone(_)) => {}
+                Err(error) => return Err(error),
             }
         }
+        let mut pids: Vec<Pid> = self.pinner.places().map(|(pid, _)| pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let nodes = memory::pages_of(&pids, machine)?;
+        Ok(Some(MemoryUse { policy: MemoryPolicy::Follow, nodes }))
     }
 
     /// Where the memory lies since the threads were pinned. `None` if the plan does not say it, or
@@ -280,8 +309,8 @@ impl<'p> AppliedPlan<'p> {
         MissingThreads::new(self.plan, self.pinner.missing())
     }
 
-    /// Checks that every thread of the plan was put in its place, at first or during a watch. Checks
-    /// memory too.
+    /// Checks that every thread of the plan was put in its place, at first or during a watch.
+    /// Checks memory too.
     ///
     /// # Errors
     /// A thread never appeared, or was refused when it was last seen. Or memory was not moved.
@@ -312,14 +341,36 @@ fn check_running(pid: Pid) -> Result<(), ApplyError> {
     if process::ended(pid) { Err(TargetError::NoProcess(pid).into()) } else { Ok(()) }
 }
 
-/// Checks a plan for a program that runs already. Ignores the affinity of pinwise itself.
+/// Refuses a plan that says what the memory of a running program cannot do.
+fn check_memory(plan: &Plan) -> Result<(), MemoryError> {
+    let policy = plan.memory.as_ref().map(|memory| memory.policy);
+    if policy == Some(MemoryPolicy::Interleave) { Err(MemoryError::OnlyAtStart) } else { Ok(()) }
+}
+
+/// Whether the memory of a running program goes with the threads of the plan.
+fn follows(plan: &Plan) -> bool {
+    plan.memory.as_ref().is_some_and(|memory| memory.policy == MemoryPolicy::Follow)
+}
+
+/// The processes whose threads run next to one node, and that node.
+fn moves_of<'a>(
+    places: impl Iterator<Item = (Pid, &'a CpuSet)>,
+    machine: &Machine,
+) -> impl Iterator<Item = (Pid, u32)> {
+    memory::followed(places, machine).into_iter().filter_map(|(pid, node)| Some((pid, node?)))
+}
+
+/// Checks a plan for a program that runs already. Ignores where pinwise itself may run, and which
+/// memory it may use.
 fn check_online(
+    pid: Pid,
     plan: &Plan,
     force: bool,
     events: &mut PlanEvents<'_>,
 ) -> Result<Machine, ApplyError> {
     let mut machine = this_machine()?;
     machine.allowed = machine.online().clone();
+    let machine = memory::machine_of(pid, machine);
     check(plan, &machine, force, events)?;
     Ok(machine)
 }

@@ -82,7 +82,7 @@ pub(crate) trait OpenSubject: Testbed {
         None
     }
 
-    /// Gives the program's memory back to where it mostly lay before the search. The note says if
+    /// Gives the program's memory back to the node where it lay before the search. The note says if
     /// that does not hold.
     fn give_memory_back(&mut self) -> Option<ProgramNote> {
         None

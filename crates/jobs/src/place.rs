@@ -235,12 +235,14 @@ fn away(info: &CampaignInfo, held: &MemoryUse, best: &Assignment) -> Option<Prog
     let machine = &info.new.machine;
     let tree = SharingTree::new(machine, info.new.alike);
     let cpus = best.leaves().iter().filter_map(|&leaf| tree.leaves().get(leaf as usize).copied());
-    let share = held.nodes.outside(&machine.nearest_memory(&cpus.collect()));
+    let nodes = machine.nearest_memory(&cpus.collect());
+    let share = held.nodes.outside(&nodes);
     match held.policy {
         _ if share <= NOTABLE => None,
         MemoryPolicy::Leave => Some(ProgramNote::MemoryRemote { share }),
-        MemoryPolicy::Follow => Some(ProgramNote::MemoryNotMoved { share }),
-        MemoryPolicy::Interleave => None,
+        MemoryPolicy::Follow if nodes.len() == 1 => Some(ProgramNote::MemoryNotMoved { share }),
+        // Next to several nodes, memory is at home.
+        MemoryPolicy::Follow | MemoryPolicy::Interleave => None,
     }
 }
 
@@ -372,7 +374,7 @@ mod tests {
         let model = SimulatedProcessor::built_in("ultrasparc-t2");
         let asked = PlaceRequest::from(simulated(model, Budget::Measurements(100)));
         let (mut new, _) = asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
-        new.machine = Machine::from_shape("numa:2 core:2").unwrap();
+        new.machine = Machine::from_shape("numa:3 core:2").unwrap();
         let id = store.create(&new).unwrap();
         let info = store.get(id).unwrap();
         let note = |policy, leaves: &[u32]| {
@@ -383,7 +385,7 @@ mod tests {
         assert_eq!(note(MemoryPolicy::Leave, &[0, 1]), Some(ProgramNote::MemoryRemote { share }));
         let unmoved = Some(ProgramNote::MemoryNotMoved { share });
         assert_eq!(note(MemoryPolicy::Follow, &[0, 1]), unmoved);
-        assert_eq!(note(MemoryPolicy::Follow, &[0, 3]), None);
+        assert_eq!(note(MemoryPolicy::Follow, &[0, 5]), None);
         assert_eq!(note(MemoryPolicy::Interleave, &[0]), None);
     }
 }

@@ -101,9 +101,9 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
-/// Gives a thread of the process `pid` back what it had. Its cpuset may have none of these CPUs now.
-/// Then the thread also gets those of the cpuset: the kernel refuses less, and would keep the pin
-/// for when the cpuset has its CPUs again.
+/// Gives a thread of the process `pid` back what it had. Its cpuset may have none of these CPUs
+/// now. Then the thread also gets those of the cpuset: the kernel refuses less, and would keep the
+/// pin for when the cpuset has its CPUs again.
 pub(crate) fn give_back(pid: Pid, tid: Tid, own: &CpuSet) -> Result<(), AffinityError> {
     match set(tid, own) {
         Err(AffinityError::Excluded { .. }) if !own.is_empty() => {

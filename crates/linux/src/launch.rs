@@ -220,7 +220,7 @@ impl Launch {
         command.stdout(stdio(&self.stdout)?).stderr(stdio(&self.stderr)?);
         keep_nice(&mut command);
         if let Some(memory) = &self.memory {
-            memory.apply(&mut command);
+            memory.apply(&mut command)?;
         }
         guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         // Before: the program may already run for a while when `spawn` returns.

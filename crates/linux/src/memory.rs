@@ -1,11 +1,14 @@
-//! On which NUMA nodes the memory of processes lies, and how it is moved or spread.
+//! On which NUMA nodes the memory of processes lies, and how it is moved.
 //!
 //! `migrate_pages(2)` moves the memory of a whole process, and has moved it when it returns.
-//! Without CAP_SYS_NICE it moves only what no other process maps. Nodes without contexts are left
-//! as they are: who puts memory there wants it there.
+//! It moves all pages of one node to one other node, and can never divide them. So memory is only
+//! moved to one node. Without CAP_SYS_NICE it moves only what no other process maps. Nodes without
+//! contexts are left as they are: who puts memory there wants it there.
 
+use crate::process;
 use crate::sys;
 use crate::thread::Pid;
+use pinwise_figures::percent;
 use pinwise_measure::{MemoryPolicy, NodePages};
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +16,7 @@ use std::fs;
 use std::io;
 use std::process::Command;
 use std::sync::Arc;
-
-/// How often pages are moved that were in use the time before.
-const TRIES: usize = 3;
+use std::thread;
 
 /// Why memory cannot be seen or moved.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -28,10 +29,25 @@ pub enum MemoryError {
     NoNuma,
     /// Another user's process, or a node that its cpuset excludes.
     #[error(
-        "not permitted to move the memory of process {0}: run pinwise as root, or use --memory \
-         leave"
+        "not permitted to move the memory of process {0}: give pinwise CAP_SYS_NICE and \
+         CAP_SYS_PTRACE, or use --memory leave"
     )]
     NotPermitted(Pid),
+    /// A seccomp filter, as of a container, forbids set_mempolicy(2).
+    #[error("not permitted to set the memory policy of a program: give pinwise CAP_SYS_NICE")]
+    NoPolicy,
+    /// Pages of several nodes that were together on one node cannot be told apart.
+    #[error(
+        "the memory of process {pid} is on several nodes ({}), so it cannot be put back: use \
+         --memory leave",
+        shares(.lies)
+    )]
+    Scattered {
+        /// The process.
+        pid: Pid,
+        /// Where its memory lies.
+        lies: NodePages,
+    },
     /// The nodes have no memory that is free, or none that pinwise may use.
     #[error("no memory on node {}: choose other CPUs, or use --memory leave", list(.0))]
     NoMemory(BTreeSet<u32>),
@@ -50,6 +66,12 @@ pub enum MemoryError {
 
 fn list(nodes: &BTreeSet<u32>) -> String {
     nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn shares(lies: &NodePages) -> String {
+    let total = lies.total() as f64;
+    let share = |(node, pages)| format!("{} on node {node}", percent(pages as f64 / total));
+    lies.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
 fn named(pid: Pid, to: &BTreeSet<u32>, cause: io::Error) -> MemoryError {
@@ -106,51 +128,52 @@ pub fn numa_maps(text: &str, page: u64) -> NodePages {
     all
 }
 
-/// Moves the memory of a process to the nodes `to`, and returns where it lies then. Pages that are
-/// on one of them stay there. Those of other nodes are spread over them.
+/// The pages of a process that can be moved: those on nodes with contexts.
 ///
 /// # Errors
-/// It is not permitted, or the nodes have no memory.
-pub fn move_to(pid: Pid, to: &BTreeSet<u32>, machine: &Machine) -> Result<NodePages, MemoryError> {
-    let mut now = pages(pid)?;
-    for _ in 0..TRIES {
-        let from = movable(&now, to, machine);
-        if from.is_empty() || to.is_empty() {
-            break;
-        }
-        sys::migrate_pages(pid.0, &from, to).map_err(|cause| named(pid, to, cause))?;
-        let before = std::mem::replace(&mut now, pages(pid)?);
-        // What is left cannot be moved.
-        if movable(&now, to, machine) == from && now.outside(to) >= before.outside(to) {
-            break;
-        }
+/// As [`pages`].
+pub fn movable_pages(pid: Pid, machine: &Machine) -> Result<NodePages, MemoryError> {
+    Ok(pages(pid)?.on(&with_contexts(machine)))
+}
+
+/// Moves the memory of a process to one node. Pages that are in use at that moment stay.
+///
+/// # Errors
+/// It is not permitted, or the node has no memory.
+pub fn move_to(pid: Pid, node: u32, machine: &Machine) -> Result<(), MemoryError> {
+    let (mut from, to) = (with_contexts(machine), [node].into());
+    from.remove(&node);
+    if !from.is_empty() {
+        sys::migrate_pages(pid.0, &from, &to).map_err(|cause| named(pid, &to, cause))?;
     }
-    Ok(now)
+    Ok(())
 }
 
-/// The nodes from which memory is moved.
-fn movable(now: &NodePages, to: &BTreeSet<u32>, machine: &Machine) -> BTreeSet<u32> {
-    let contexts = machine.numa.iter().filter(|node| !node.cpus.is_empty());
-    let contexts: BTreeSet<u32> = contexts.map(|node| node.os_index).collect();
-    let full = now.iter().map(|(node, _)| node);
-    full.filter(|node| contexts.contains(node) && !to.contains(node)).collect()
+fn with_contexts(machine: &Machine) -> BTreeSet<u32> {
+    let nodes = machine.numa.iter().filter(|node| !node.cpus.is_empty());
+    nodes.map(|node| node.os_index).collect()
 }
 
-/// Moves the memory of each process to the nodes on which its threads run. Returns where it lies
-/// then. A process that has ended is left out.
-///
-/// # Errors
-/// As [`move_to`].
-pub fn follow<'a>(
+/// The node to which the memory of each process follows its threads. `None`: they run next to
+/// several nodes, or to none.
+pub fn followed<'a>(
     threads: impl IntoIterator<Item = (Pid, &'a CpuSet)>,
     machine: &Machine,
-) -> Result<NodePages, MemoryError> {
-    let mut cpus: BTreeMap<Pid, CpuSet> = BTreeMap::new();
+) -> BTreeMap<Pid, Option<u32>> {
+    let mut nodes: BTreeMap<Pid, BTreeSet<u32>> = BTreeMap::new();
     for (pid, its) in threads {
-        let all = cpus.entry(pid).or_default();
-        *all = all.union(its);
+        nodes.entry(pid).or_default().extend(machine.nearest_memory(its));
     }
-    together(cpus.iter().map(|(&pid, cpus)| move_to(pid, &machine.nearest_memory(cpus), machine)))
+    let only = |nodes: BTreeSet<u32>| nodes.first().copied().filter(|_| nodes.len() == 1);
+    nodes.into_iter().map(|(pid, nodes)| (pid, only(nodes))).collect()
+}
+
+/// The machine as far as a process may use its memory.
+pub fn machine_of(pid: Pid, machine: Machine) -> Machine {
+    match process::memory_nodes(pid) {
+        Some(nodes) => machine.with_memory_on(&nodes),
+        None => machine,
+    }
 }
 
 /// Where the pages of processes lie. One that has ended is left out.
@@ -164,6 +187,11 @@ pub fn pages_of(pids: &[Pid], machine: &Machine) -> Result<NodePages, MemoryErro
         Some(&node) => Ok([(node, resident(pid)?)].into_iter().collect()),
         None => pages(pid),
     }))
+}
+
+/// How many pages processes have, wherever they lie. One that has ended has none.
+pub fn page_count(pids: &[Pid]) -> u64 {
+    pids.iter().filter_map(|&pid| resident(pid).ok()).fold(0, u64::saturating_add)
 }
 
 /// All pages of a process. The kernel knows them without looking at each, which keeps the process
@@ -208,16 +236,29 @@ impl InitialMemory {
         }
     }
 
-    /// Starts `command` with it.
-    pub fn apply(&self, command: &mut Command) {
-        match self {
-            Self::Interleaved(nodes) => {
-                sys::start_with_memory(command, sys::MemoryMode::Interleave, nodes);
-            }
-            Self::Preferred(node) => {
-                sys::start_with_memory(command, sys::MemoryMode::Preferred, &[*node].into());
-            }
-        }
+    /// Has `command` start with it.
+    ///
+    /// # Errors
+    /// The kernel refuses it. A failed start could not say that.
+    pub fn apply(&self, command: &mut Command) -> Result<(), MemoryError> {
+        let (mode, nodes) = match self {
+            Self::Interleaved(nodes) => (sys::MemoryMode::Interleave, nodes.clone()),
+            Self::Preferred(node) => (sys::MemoryMode::Preferred, [*node].into()),
+        };
+        // A thread that ends at once has its own policy.
+        let tried = thread::scope(|scope| scope.spawn(|| sys::set_memory(mode, &nodes)).join());
+        tried.unwrap_or(Ok(())).map_err(|cause| not_set(&nodes, cause))?;
+        sys::start_with_memory(command, mode, &nodes);
+        Ok(())
+    }
+}
+
+/// Why a program does not start with its memory on `nodes`.
+fn not_set(nodes: &BTreeSet<u32>, cause: io::Error) -> MemoryError {
+    let own = Pid(std::process::id() as i32);
+    match named(own, nodes, cause) {
+        MemoryError::NotPermitted(_) => MemoryError::NoPolicy,
+        error => error,
     }
 }
 
@@ -273,12 +314,18 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_from_nodes_with_contexts_that_no_thread_uses() {
+    fn memory_follows_to_one_node_or_stays() {
         let mut machine = Machine::from_shape("numa:3 core:2").unwrap();
+        let [first, last, both] = ["0-1", "4", "1-2"].map(|list| CpuSet::parse_list(list).unwrap());
+        let threads = [(7, &first), (7, &first), (8, &first), (8, &last), (9, &both), (10, &last)];
+        let node = |machine: &Machine| -> Vec<(i32, Option<u32>)> {
+            let threads = threads.map(|(pid, cpus)| (Pid(pid), cpus));
+            followed(threads, machine).into_iter().map(|(pid, node)| (pid.0, node)).collect()
+        };
+        assert_eq!(node(&machine), [(7, Some(0)), (8, None), (9, None), (10, Some(2))]);
         machine.numa[2].cpus = CpuSet::new();
-        let now = [(0, 5), (1, 5), (2, 5)].into_iter().collect();
-        assert_eq!(movable(&now, &[0].into(), &machine), [1].into());
-        assert_eq!(movable(&now, &[0, 1].into(), &machine), BTreeSet::new());
+        assert_eq!(with_contexts(&machine), [0, 1].into());
+        assert_eq!(node(&machine), [(7, Some(0)), (8, Some(0)), (9, None), (10, None)]);
     }
 
     #[test]
@@ -302,11 +349,13 @@ mod tests {
         let run = |memory: InitialMemory| {
             let mut command = Command::new("sh");
             command.args(["-c", "cat /proc/self/numa_maps; true"]);
-            memory.apply(&mut command);
+            memory.apply(&mut command).unwrap();
             String::from_utf8(command.output().unwrap().stdout).unwrap()
         };
         assert!(run(InitialMemory::Interleaved([0].into())).contains(" interleave:0 "));
         assert!(run(InitialMemory::Preferred(0)).contains(" prefer:0 "));
+        let nowhere = InitialMemory::Preferred(4000).apply(&mut Command::new("sh")).unwrap_err();
+        assert!(nowhere.to_string().starts_with("no memory on node 4000: "), "{nowhere}");
     }
 
     #[test]
@@ -316,6 +365,11 @@ mod tests {
         assert!(matches!(of(libc::ENOSYS), MemoryError::NoNuma));
         assert!(matches!(of(libc::EPERM), MemoryError::NotPermitted(Pid(7))));
         assert!(of(libc::EINVAL).to_string().starts_with("no memory on node 2: choose"));
+        let refused = not_set(&[0].into(), io::Error::from_raw_os_error(libc::EPERM)).to_string();
+        assert!(refused.contains("memory policy") && refused.ends_with("CAP_SYS_NICE"));
+        let lies = [(0, 60), (1, 40)].into_iter().collect();
+        let scattered = MemoryError::Scattered { pid: Pid(7), lies }.to_string();
+        assert!(scattered.contains(" 7 is on several nodes (60 % on node 0, 40 % on node 1),"));
         let unknown = pages(Pid(i32::MAX >> 4)).unwrap_err();
         assert!(matches!(unknown, MemoryError::Gone(_)), "{unknown}");
     }

@@ -326,6 +326,11 @@ impl PlanPinner {
         changed
     }
 
+    /// As [`Self::places`], after the next look.
+    pub fn next_places(&self) -> impl Iterator<Item = (Pid, &CpuSet)> {
+        self.living().filter_map(|seen| Some((seen.id.pid, &self.wanted[seen.wanted?].1)))
+    }
+
     /// The pins that the next look would make on the threads that still live. Each has the CPUs it
     /// may use now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {

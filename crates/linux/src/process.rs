@@ -18,6 +18,13 @@ pub fn allowed(pid: Pid) -> io::Result<CpuSet> {
     sys::affinity(pid.0)
 }
 
+/// The NUMA nodes from which a process may take memory, by its cpuset.
+pub(crate) fn memory_nodes(pid: Pid) -> Option<CpuSet> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
+    CpuSet::parse_list(list.trim()).ok()
+}
+
 /// The threads of these processes and of their descendants.
 pub(crate) fn family_threads(pids: &[Pid]) -> Vec<ThreadId> {
     let family = [pids.to_vec(), descendants(pids, &all().unwrap_or_default())].concat();

@@ -109,20 +109,25 @@ pub enum MemoryMode {
 
 /// Has `command` start with its memory on `nodes`. It does not start where that is refused.
 pub fn start_with_memory(command: &mut Command, mode: MemoryMode, nodes: &BTreeSet<u32>) {
+    let words = node_words(nodes, nodes.last().copied());
+    // SAFETY: between fork and exec, the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(move || set_words(mode, &words)) };
+}
+
+/// Has the calling thread, and what it starts, take memory from `nodes`.
+pub fn set_memory(mode: MemoryMode, nodes: &BTreeSet<u32>) -> io::Result<()> {
+    set_words(mode, &node_words(nodes, nodes.last().copied()))
+}
+
+fn set_words(mode: MemoryMode, words: &[libc::c_ulong]) -> io::Result<()> {
     let mode = match mode {
         MemoryMode::Preferred => libc::MPOL_PREFERRED,
         MemoryMode::Interleave => libc::MPOL_INTERLEAVE,
     };
-    let words = node_words(nodes, nodes.last().copied());
-    let apply = move || {
-        // SAFETY: the kernel reads at most the bits it is told of from the vector, which has them.
-        let done = unsafe {
-            libc::syscall(libc::SYS_set_mempolicy, mode, words.as_ptr(), node_bits(&words))
-        };
-        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
-    // SAFETY: between fork and exec, the closure makes one system call and allocates nothing.
-    unsafe { command.pre_exec(apply) };
+    // SAFETY: the kernel reads at most the bits it is told of from the vector, which has them.
+    let done =
+        unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, words.as_ptr(), node_bits(words)) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn node_words(nodes: &BTreeSet<u32>, last: Option<u32>) -> Vec<libc::c_ulong> {

@@ -2,6 +2,7 @@
 
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
+use crate::memory::MemoryError;
 use crate::process_lock::ProcessLockedError;
 use crate::thread::Pid;
 use pinwise_figures::duration;
@@ -129,6 +130,9 @@ pub enum TargetError {
         /// Ours.
         ours: CpuSet,
     },
+    /// Its memory cannot be where it is wanted.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// An affinity was refused.
     #[error(transparent)]
     Affinity(#[from] AffinityError),

@@ -10,7 +10,8 @@ pub enum MemoryPolicy {
     /// It stays where the program and the kernel put it.
     #[default]
     Leave,
-    /// It lies on the nodes on which the threads of its process run.
+    /// It lies on the node on which the threads of its process run. If they run on several, it
+    /// lies where it was before.
     Follow,
     /// It is spread over all nodes, page by page.
     Interleave,
@@ -92,11 +93,9 @@ impl NodePages {
         self.share(|node, pages| if nodes.contains(&node) { 0 } else { pages })
     }
 
-    /// The share of the pages that is on another node than in `before`, 0 to 1.
-    pub fn apart(&self, before: &Self) -> f64 {
-        self.share(|node, pages| {
-            pages.saturating_sub(before.0.get(&node).copied().unwrap_or_default())
-        })
+    /// The pages on `nodes` alone.
+    pub fn on(&self, nodes: &BTreeSet<u32>) -> Self {
+        self.iter().filter(|(node, _)| nodes.contains(node)).collect()
     }
 
     /// The nodes on which memory mostly lies: the fewest that have all but a tenth of it.
@@ -151,8 +150,7 @@ mod tests {
         let now = pages(&[(0, 30), (1, 70)]);
         assert_eq!(now.outside(&[1].into()), 0.3);
         assert_eq!(now.outside(&[0, 1].into()), 0.0);
-        assert_eq!(now.apart(&pages(&[(0, 100)])), 0.7);
-        assert_eq!(now.apart(&now), 0.0);
+        assert_eq!(now.on(&[1, 2].into()), pages(&[(1, 70)]));
         assert_eq!(NodePages::default().outside(&BTreeSet::new()), 0.0);
     }
 

@@ -213,6 +213,9 @@ pub enum ProgramNote {
     NumaBalancing {
         /// How many.
         pages: u64,
+        /// How many the measured program had; 0 in older stores.
+        #[serde(default)]
+        of: u64,
     },
     /// A sentence that begins small and has no full stop. It comes from a store that was written
     /// before notes had kinds, or from a source with only text.

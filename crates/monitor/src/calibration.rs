@@ -7,8 +7,8 @@
 //! not use up CPU time, and a disturbance only makes a round more expensive.
 //!
 //! A layer that seems to cost nothing was measured in disturbed rounds. So turns go on until it
-//! costs something. A layer that still costs nothing is refused. pinwise could not give it up later,
-//! since its cost is not known.
+//! costs something. A layer that still costs nothing is refused. pinwise could not give it up
+//! later, since its cost is not known.
 
 use crate::overhead::own_time;
 use pinwise_linux::{RealtimeClass, sys};

@@ -150,15 +150,16 @@ pub fn note(note: &ProgramNote) -> String {
             figures::percent(*share)
         ),
         ProgramNote::MemoryNotMoved { share } => format!(
-            "{} of its memory could not follow its threads: run pinwise as root",
+            "{} of its memory could not follow its threads: the node is full, or pinwise lacks \
+             CAP_SYS_NICE",
             figures::percent(*share)
         ),
         ProgramNote::MemoryNotReturned { share } => format!(
             "{} of its memory is on other nodes than before: start the program again",
             figures::percent(*share)
         ),
-        ProgramNote::NumaBalancing { pages } => format!(
-            "NUMA balancing moved {} meanwhile: set kernel.numa_balancing to 0",
+        ProgramNote::NumaBalancing { pages, .. } => format!(
+            "NUMA balancing moved {} of some programs: set kernel.numa_balancing to 0",
             figures::counted(*pages, "page")
         ),
         ProgramNote::Text { text } => text.clone(),
@@ -176,7 +177,7 @@ pub fn memory(held: &MemoryUse) -> String {
     let policy = held.policy.name();
     let total = held.nodes.total();
     if total == 0 {
-        return format!("{policy}, from the start of each run");
+        return format!("{policy}; it is not known where it lay");
     }
     let mut nodes: Vec<(u32, u64)> = held.nodes.iter().collect();
     nodes.sort_by_key(|&(node, pages)| (std::cmp::Reverse(pages), node));

@@ -101,7 +101,7 @@ fn program_notes() -> Vec<ProgramNote> {
         MemoryRemote { share: 0.412 }
         MemoryNotMoved { share: 0.412 }
         MemoryNotReturned { share: 0.412 }
-        NumaBalancing { pages: 39_042 }
+        NumaBalancing { pages: 39_042, of: 250_000 }
         Text { text: text() }
     )
 }
@@ -426,8 +426,9 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::MigrationsUnseen
         | ProgramNote::MemoryRemote { .. }
         | ProgramNote::MemoryNotMoved { .. }
-        | ProgramNote::MemoryNotReturned { .. }
-        | ProgramNote::NumaBalancing { .. } => true,
+        | ProgramNote::MemoryNotReturned { .. } => true,
+        // Of some programs: so many that they may well be the measured one's.
+        ProgramNote::NumaBalancing { pages, of } => *pages >= of / 10,
         ProgramNote::LeftAlone { reason, .. } => match reason {
             LeftAlone::Unknown | LeftAlone::Confined => true,
             LeftAlone::HardlyRuns | LeftAlone::NotIncluded | LeftAlone::Excluded => false,

@@ -178,7 +178,7 @@ impl LiveTestbed {
             return Err(options.filter.none_left(target.name().to_owned(), &running));
         }
         let cpuset = target.pids().first().map(|&pid| cpuset_of(pid)).unwrap_or_default();
-        let slots = placed
+        let slots: Vec<Slot> = placed
             .iter()
             .map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) })
             .collect();
@@ -187,7 +187,8 @@ impl LiveTestbed {
         options.notes.extend(affinity::forgotten(&target.mask(), &machine.offline));
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
-        let memory = Memory::new(options.memory, &machine);
+        let pids = slots.iter().filter_map(|slot| Some(slot.id?.pid));
+        let memory = Memory::new(options.memory, &machine, &target, pids)?;
         Ok(Self {
             target,
             meter,

@@ -447,9 +447,9 @@ mod tests {
         near(slower(MemoryPolicy::Leave, &[2, 3]), 0.0);
         near(slower(MemoryPolicy::Leave, &[4, 5]), 0.8);
         near(slower(MemoryPolicy::Follow, &[4, 5]), 0.0);
-        // P, the slower one, is at home: its memory is not, if it follows both.
+        // P, the slower one, is at home. So is memory that cannot follow both.
         near(slower(MemoryPolicy::Leave, &[0, 2]), 0.0);
-        near(slower(MemoryPolicy::Follow, &[0, 2]), 0.4);
+        near(slower(MemoryPolicy::Follow, &[0, 2]), 0.0);
         near(slower(MemoryPolicy::Interleave, &[2, 3]), 0.6);
         let memory = RemoteMemory { policy: MemoryPolicy::Follow, home: 1, latency: 0.8 };
         let mut follows = bed.clone().with_memory(memory);

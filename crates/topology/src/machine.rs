@@ -192,6 +192,14 @@ impl Machine {
         with_memory.map(|node| node.os_index).collect()
     }
 
+    /// This machine for a program that may use memory on these nodes, numbered by the kernel.
+    pub fn with_memory_on(mut self, nodes: &CpuSet) -> Self {
+        for node in &mut self.numa {
+            node.allowed = nodes.contains(CpuId(node.os_index));
+        }
+        self
+    }
+
     /// The nodes with memory that are nearest to `cpus`. It is the node of a context if that has
     /// memory.
     pub fn nearest_memory(&self, cpus: &CpuSet) -> BTreeSet<u32> {
@@ -235,7 +243,8 @@ mod tests {
         machine.distances = Some(Distances(far));
         assert_eq!(nearest(&machine, "3"), [2]);
         assert_eq!(machine.memory_nodes().into_iter().collect::<Vec<_>>(), [0, 2]);
-        machine.numa[2].allowed = false;
-        assert_eq!(nearest(&machine, "0-5"), [0]);
+        let other = machine.clone().with_memory_on(&CpuSet::parse_list("0-1").unwrap());
+        assert_eq!(nearest(&other, "0-5"), [0]);
+        assert_eq!(nearest(&other.with_memory_on(&machine.allowed), "0-5"), [0, 2]);
     }
 }

@@ -71,7 +71,16 @@ struct ApplyJson<'a> {
     would_pin: Option<Vec<ThreadJson<'a>>>,
     refused: Vec<ThreadJson<'a>>,
     not_found: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_move: Option<Vec<MoveJson>>,
     memory: Option<&'a MemoryUse>,
+}
+
+/// A process whose memory would be moved, and the node.
+#[derive(Serialize)]
+struct MoveJson {
+    pid: i32,
+    node: u32,
 }
 
 /// Why --undo leaves a thread alone.
@@ -155,6 +164,13 @@ impl Apply {
                 would_pin: Some(would_pin.collect()),
                 refused: Vec::new(),
                 not_found: names,
+                would_move: Some(
+                    preview
+                        .memory
+                        .iter()
+                        .map(|&(pid, node)| MoveJson { pid: pid.0, node })
+                        .collect(),
+                ),
                 memory: None,
             })?;
         } else {
@@ -165,6 +181,9 @@ impl Apply {
                     "{name:<16} thread {tid} would be pinned to CPU {cpus}, may run on {now} \
                      now\n"
                 ))
+            })?;
+            preview.memory.iter().try_for_each(|(pid, node)| {
+                output::print(&format!("memory of process {pid} would move to node {node}\n"))
             })?;
         }
         preview.complete().map_err(plan::failed)
@@ -278,6 +297,7 @@ fn document<'a>(applied: &'a AppliedPlan<'_>, not_found: &'a [String]) -> ApplyJ
         would_pin: None,
         refused: threads(true),
         not_found,
+        would_move: None,
         memory: applied.memory(),
     }
 }

@@ -83,7 +83,7 @@ impl<'p> PlannedStart<'p> {
         let number = self.plan.number.as_ref();
         let mut command = Command::new(self.program);
         if let Some(memory) = &self.memory {
-            memory.apply(&mut command);
+            memory.apply(&mut command)?;
         }
         let mut child = command
             .args(self.arguments.iter().map(|word| filled(word, number)))

@@ -453,9 +453,21 @@ fn the_memory_of_a_running_program_follows_a_plan_and_is_not_interleaved() {
         plan.memory = PlannedMemory::new(policy, &machine, &cpu());
         let program = HeldProgram::of(shell.pid()).unwrap();
         let options = ApplyOptions::default();
-        let applied = program.apply(&plan, options, folder.path(), &mut |_| Ok(())).unwrap();
-        assert_eq!(shell.cpus(), cpu(), "pinned all the same");
-        (applied.memory().cloned(), applied.complete().map_err(|error| error.to_string()))
+        let before = shell.cpus();
+        let preview = Preview::of(shell.pid(), &plan, false, &mut |_| Ok(()));
+        match program.apply(&plan, options, folder.path(), &mut |_| Ok(())) {
+            Ok(applied) => {
+                assert_eq!(shell.cpus(), cpu());
+                let node = *machine.nearest_memory(&cpu()).first().unwrap();
+                assert_eq!(preview.unwrap().memory, [(shell.pid(), node)]);
+                (applied.memory().cloned(), applied.complete().map_err(|error| error.to_string()))
+            }
+            Err(error) => {
+                assert_eq!(shell.cpus(), before, "nothing is pinned");
+                assert_eq!(preview.unwrap_err().to_string(), error.to_string());
+                (None, Err(error.to_string()))
+            }
+        }
     };
     let refused = "the memory of a running program is not interleaved: use pinwise run PLAN -- CMD";
     assert_eq!(apply(MemoryPolicy::Interleave), (None, Err(refused.to_owned())));

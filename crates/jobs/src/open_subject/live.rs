@@ -8,7 +8,7 @@ use crate::error::{Failure, JobError, Remedy};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
-use pinwise_linux::{InitialMemory, Launch, Pid, Streams, Target, process};
+use pinwise_linux::{InitialMemory, Launch, Pid, Streams, Target, memory, process};
 use pinwise_measure::{Interrupt, MemoryPolicy, MemoryUse, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
@@ -97,6 +97,10 @@ pub(super) fn open(
             let target = Target::attach(scope).map_err(target_error)?;
             metric.check(&options, Some(&target.pids())).map_err(usage)?;
             let machine = allowed_to(&target.mask(), whole_machine()?);
+            let machine = match target.pids().first() {
+                Some(&pid) => memory::machine_of(pid, machine),
+                None => machine,
+            };
             (target, Streams::default(), allowed_machine(machine, request.cpus.as_deref())?)
         }
         (Subject::Launched(command), _) => {

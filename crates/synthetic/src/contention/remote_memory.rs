@@ -19,8 +19,8 @@ impl RemoteMemory {
     /// By what a thread on `node` takes longer. Its instance runs on the nodes `used`, of `all`.
     pub(super) fn factor(&self, node: usize, used: &BTreeSet<usize>, all: usize) -> f64 {
         let remote = match self.policy {
-            MemoryPolicy::Leave => f64::from(node != self.home),
-            MemoryPolicy::Follow => 1.0 - 1.0 / used.len().max(1) as f64,
+            MemoryPolicy::Follow if used.len() == 1 => 0.0,
+            MemoryPolicy::Follow | MemoryPolicy::Leave => f64::from(node != self.home),
             MemoryPolicy::Interleave => 1.0 - 1.0 / all.max(1) as f64,
         };
         1.0 + self.latency * remote
