@@ -11,7 +11,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// Whether this user's pinwise made the store.
 pub(crate) fn is_own(store: &Store) -> bool {
@@ -42,10 +41,7 @@ fn is_known(folder: &Path, store: &Store) -> bool {
     let Some(path) = full(store.path()) else { return false };
     let list = folder.join(LIST);
     let listed = || {
-        let line = match store.token() {
-            Some(token) => line(&token, &path)?,
-            None => earlier_line(&path)?,
-        };
+        let line = line(&store.token()?, &path)?;
         let list = fs::read_to_string(&list).ok().filter(|_| owned(&list))?;
         Some(list.lines().any(|known| known == line))
     };
@@ -69,7 +65,9 @@ fn list(folder: &Path, token: &str, store: &Path) -> io::Result<()> {
     file.read_to_string(&mut known)?;
     let stays = |known: &&str| {
         let path = known.find(" /").map(|space| Path::new(&known[space + 1..]));
-        path.is_some_and(|path| path != new && path.exists())
+        // A copy that was rescued may get the old name.
+        let same = known.starts_with(token);
+        path.is_some_and(|path| path != new && (same || path.exists()))
     };
     let lines: Vec<&str> = known.lines().filter(stays).chain([line.as_str()]).collect();
     file.rewind()?;
@@ -90,15 +88,6 @@ fn full(path: &Path) -> Option<PathBuf> {
 fn line(token: &str, path: &Path) -> Option<String> {
     let path = path.to_str().filter(|path| !path.contains('\n'))?;
     Some(format!("{token} {path}"))
-}
-
-/// The line of a store of an earlier version, which has no token: inode, time of its creation,
-/// path.
-fn earlier_line(path: &Path) -> Option<String> {
-    let file = fs::metadata(path).ok()?;
-    let created = file.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let created = created.unwrap_or_default().as_nanos();
-    line(&format!("{} {created}", file.ino()), path)
 }
 
 fn owned(path: &Path) -> bool {
@@ -131,13 +120,5 @@ mod tests {
         fs::remove_file(at("a b.db")).unwrap();
         list(&open("second.db"));
         assert_eq!(lines(), 1, "the file that is gone is gone from the list");
-        // An earlier version wrote inode and time.
-        let without = rusqlite::Connection::open(at("second.db")).unwrap();
-        without.execute_batch("DROP TABLE token").unwrap();
-        drop(without);
-        assert!(!is_known(folder, &open("second.db")));
-        let line = earlier_line(&full(&at("second.db")).unwrap()).unwrap();
-        fs::write(folder.join(LIST), line + "\n").unwrap();
-        assert!(is_known(folder, &open("second.db")));
     }
 }

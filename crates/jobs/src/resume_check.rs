@@ -77,7 +77,8 @@ fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
     // Notes were text in earlier versions; the tree has what they are about.
     let compared = |machine: &Machine| {
         let mut machine = machine.clone();
-        machine.numa.iter_mut().for_each(|node| node.memory = None);
+        // Earlier versions read which nodes pinwise may use, not which the program may.
+        machine.numa.iter_mut().for_each(|node| (node.memory, node.allowed) = (None, true));
         machine.notes.clear();
         // Earlier versions did not read them.
         (machine.isolated, machine.nohz_full) = (CpuSet::new(), CpuSet::new());

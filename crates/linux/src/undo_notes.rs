@@ -205,7 +205,7 @@ impl UndoNotes {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
                 let (true, Ok(stat)) = (id.alive(), Stat::read(id.pid, id.tid)) else { continue };
                 let moved = !touched.is_ours(*id);
-                let result = if moved { Ok(()) } else { affinity::set(id.tid, mask) };
+                let result = if moved { Ok(()) } else { affinity::give_back(pid, id.tid, mask) };
                 if matches!(result, Err(AffinityError::Gone(_))) {
                     continue;
                 }

@@ -192,10 +192,11 @@ impl Machine {
         with_memory.map(|node| node.os_index).collect()
     }
 
-    /// This machine for a program that may use memory on these nodes, numbered by the kernel.
+    /// This machine for a program that may use memory on these nodes, numbered by the kernel. What
+    /// pinwise may not use stays out: the kernel moves no memory there for it.
     pub fn with_memory_on(mut self, nodes: &CpuSet) -> Self {
         for node in &mut self.numa {
-            node.allowed = nodes.contains(CpuId(node.os_index));
+            node.allowed &= nodes.contains(CpuId(node.os_index));
         }
         self
     }
@@ -245,6 +246,6 @@ mod tests {
         assert_eq!(machine.memory_nodes().into_iter().collect::<Vec<_>>(), [0, 2]);
         let other = machine.clone().with_memory_on(&CpuSet::parse_list("0-1").unwrap());
         assert_eq!(nearest(&other, "0-5"), [0]);
-        assert_eq!(nearest(&other.with_memory_on(&machine.allowed), "0-5"), [0, 2]);
+        assert_eq!(nearest(&other.with_memory_on(&machine.allowed), "0-5"), [0], "pinwise's own");
     }
 }

@@ -303,7 +303,7 @@ mod tests {
     /// The first outcomes. Another test may be starting a program, which shares this test's locks
     /// until it runs.
     fn outcomes_soon(folder: &Path) -> Vec<(LeftChanged, bool)> {
-        let tries = (0..500).map(|_| {
+        let tries = (0..10_000).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
             outcomes(folder)
         });

@@ -44,22 +44,22 @@ struct Process {
     start: StartTime,
     /// Where its memory lay before it was first moved.
     before: NodePages,
-    /// To which node it was moved last, or where it lay. `None`: that is not known.
-    on: Option<u32>,
+    /// For which threads it lies right: next to one node, or, if `Some(None)`, on several nodes or
+    /// unpinned. `None`: that is not known. Threads put new pages where they run, so memory at home
+    /// is not enough for threads next to that node.
+    settled: Option<Option<u32>>,
     /// Whether it was moved, or its parent's.
     moved: bool,
 }
 
 impl Process {
     fn new(start: StartTime, before: NodePages) -> Self {
-        let mut new = Self { start, before, on: None, moved: false };
-        new.on = new.home();
-        new
+        Self { start, before, settled: Some(None), moved: false }
     }
 
     /// One that `self` has forked, maybe while its memory was away.
     fn child(&self, start: StartTime) -> Self {
-        Self { start, on: None, ..self.clone() }
+        Self { start, settled: None, ..self.clone() }
     }
 
     /// The node to which memory is put back. `None`: it lies on several or has no pages, and is
@@ -72,7 +72,7 @@ impl Process {
     /// Where its memory has to go if its threads run next to `near`. `None`: it is there.
     fn way(&self, near: Option<u32>) -> Option<u32> {
         let home = self.home()?;
-        Some(near.unwrap_or(home)).filter(|&node| self.on != Some(node))
+        (self.settled != Some(near)).then_some(near.unwrap_or(home))
     }
 }
 
@@ -189,7 +189,8 @@ impl LiveTestbed {
         };
         let mut moved = false;
         for (&pid, process) in &mut self.memory.processes.0 {
-            let Some(node) = process.way(near.get(&pid).copied().flatten()) else { continue };
+            let near = near.get(&pid).copied().flatten();
+            let Some(node) = process.way(near) else { continue };
             if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
             }
@@ -198,9 +199,9 @@ impl LiveTestbed {
                 return Err(MeasureError::new(Retry::Same, over));
             }
             // Also if only some pages can be moved.
-            (process.on, process.moved, moved) = (None, true, true);
+            (process.settled, process.moved, moved) = (None, true, true);
             unless_gone(move_to(pid, node, &self.machine)).map_err(refused)?;
-            process.on = Some(node);
+            process.settled = Some(near);
         }
         if moved || !self.memory.seen.contains_key(setting) {
             let now = pages_of(&pids, &self.machine).map_err(refused)?;
@@ -293,13 +294,13 @@ mod tests {
     fn where_memory_goes_follows_from_the_setting_alone() {
         let mut process = Process::new(StartTime(5), lies(&[(0, 2), (1, 98)]));
         // Unpinned, or with threads on several nodes, it is at home.
-        assert_eq!((process.way(None), process.way(Some(1))), (None, None));
-        assert_eq!(process.way(Some(2)), Some(2));
-        for on in [Some(0), Some(2), None] {
-            process.on = on;
+        assert_eq!(process.way(None), None);
+        assert_eq!((process.way(Some(1)), process.way(Some(2))), (Some(1), Some(2)));
+        for settled in [Some(Some(0)), Some(Some(2)), None] {
+            process.settled = settled;
             assert_eq!((process.way(None), process.way(Some(1))), (Some(1), Some(1)));
         }
-        process.on = Some(2);
+        process.settled = Some(Some(2));
         assert_eq!(process.way(Some(2)), None);
     }
 
@@ -328,7 +329,7 @@ mod tests {
     fn the_home_of_a_forked_process_is_its_parents() {
         let mut processes = with(&[(7, &[(1, 90)])]);
         let parent = processes.0.get_mut(&Pid(7)).unwrap();
-        (parent.on, parent.moved) = (Some(0), true);
+        (parent.settled, parent.moved) = (Some(Some(0)), true);
         // Its own pages came to be where its parent was moved.
         processes.take_in(Pid(8), (StartTime(9), Pid(7)), || Ok(lies(&[(0, 90)]))).unwrap();
         let child = &processes.0[&Pid(8)];

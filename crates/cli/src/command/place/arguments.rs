@@ -43,7 +43,7 @@ pub(crate) struct Place {
     #[command(flatten)]
     pub(super) subject: SubjectArguments,
 
-    /// NUMA: leave memory, let it follow threads, or interleave
+    /// NUMA memory: leave, follow, interleave
     #[arg(
         long,
         value_name = "POLICY",
@@ -80,7 +80,7 @@ pub(crate) struct Place {
         help_heading = "Search"
     )]
     bound_method: BoundMethodArgument,
-    /// Compute the bound after N random draws
+    /// Compute the bound after N draws
     #[arg(
         long,
         alias = "start",
