@@ -150,7 +150,7 @@ pub fn note(note: &ProgramNote) -> String {
             figures::percent(*share)
         ),
         ProgramNote::MemoryNotMoved { share } => format!(
-            "{} of its memory could not follow its threads: the node is full, or pinwise lacks \
+            "{} of its memory could not follow: free memory on the node, or give pinwise \
              CAP_SYS_NICE",
             figures::percent(*share)
         ),

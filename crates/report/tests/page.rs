@@ -151,7 +151,7 @@ fn a_band_is_told_where_one_is_drawn() {
 #[test]
 fn few_values_are_listed_once_and_one_tie_left_out_is_told_as_one() {
     let page = text(&render(&campaign(&Plot { samples: 5, ties: 4, ..Plot::default() })));
-    let table = page.split_once("Share of assignments at or below Performance").unwrap().1;
+    let table = page.split_once("Share of assignments that are no better Performance").unwrap().1;
     let shares = ["20 %", "40 %", "60 %", "80 %", "100 %"];
     let listed: Vec<&str> = shares.into_iter().filter(|share| table.contains(share)).collect();
     assert_eq!(listed, shares, "{table}");

@@ -3,9 +3,9 @@
 
 Searches each program several times with the first command that a user would try, beside a load of
 bursts. Two searches of a program contradict each other in one case: both decide, and their
-intervals of one and the same gain have no point in common. Prints a table for docs/lab/repeats.md.
+intervals of one and the same gain have no point in common. Prints a table.
 
-Usage: lab/bench/repeats.py [PROGRAM ...]    all without arguments, about 50 minutes
+Usage: lab/bench/contradictions.py [PROGRAM ...]    all without arguments, about 50 minutes
 REPEATS=10 BUDGET=20 (s) LOAD=1 (busy threads in bursts, 0: none) PINWISE=target/release/pinwise
 Needs: cargo build --release, and the Debian packages nginx-light curl wrk openssl make python3 x265
 p7zip-full stress-ng postgresql golang-go default-jdk-headless pigz. Absent programs are left out.
