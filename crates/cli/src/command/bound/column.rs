@@ -7,7 +7,6 @@
 //! `campaign export` writes it. Without such a column it guesses none. From such an export it takes
 //! only the assignments drawn at random, with one mean each, whichever column is wanted.
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -87,7 +86,7 @@ fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     let mut values = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let value = serde_json::from_str(line).map_err(|error| {
-            if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+            if serde_json::from_str::<Value>(text).is_ok() {
                 return ONE_DOCUMENT.to_owned();
             }
             let column = error.column();
