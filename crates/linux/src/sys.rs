@@ -91,7 +91,7 @@ pub fn migrate_pages(pid: i32, from: &BTreeSet<u32>, to: &BTreeSet<u32>) -> io::
     // The kernel takes two masks of one length.
     let longest = from.last().max(to.last()).copied();
     let [from, to] = [from, to].map(|nodes| node_words(nodes, longest));
-    // SAFETY: the kernel reads at most the bits it is told of from each vector, which has them.
+    // SAFETY: the count of bits is that of each vector. The kernel reads no more.
     let left = unsafe {
         libc::syscall(libc::SYS_migrate_pages, pid, node_bits(&from), from.as_ptr(), to.as_ptr())
     };
@@ -124,7 +124,7 @@ fn set_words(mode: MemoryMode, words: &[libc::c_ulong]) -> io::Result<()> {
         MemoryMode::Preferred => libc::MPOL_PREFERRED,
         MemoryMode::Interleave => libc::MPOL_INTERLEAVE,
     };
-    // SAFETY: the kernel reads at most the bits it is told of from the vector, which has them.
+    // SAFETY: the count of bits is that of the vector. The kernel reads no more.
     let done =
         unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, words.as_ptr(), node_bits(words)) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -1,6 +1,6 @@
 //! Searches on a machine of two nodes on paper, where remote memory makes threads slow.
 
-use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_campaign::{Ending, MemoryJournal, drive};
 use pinwise_measure::{MemoryPolicy, Testbed};
 use pinwise_placement::{
     Budget, Outcome, PlacementQuestion, PlacementSearch, PlacementVerdict, StrategyName,
@@ -28,13 +28,17 @@ fn run(strategy: StrategyName, policy: MemoryPolicy) -> Outcome {
     let usual = PlacementQuestion::new(strategy, Budget::Measurements(600));
     let question = PlacementQuestion { per_context: Some(1), ..usual }.on(&testbed);
     let mut search = PlacementSearch::new(&question, &tree(), testbed.workload()).unwrap();
-    let mut records: Vec<Record> = Vec::new();
-    while let Step::Measure(trial) = search.step(&records) {
-        let number = records.len() as u64;
-        testbed.seek(number);
-        let outcome = testbed.measure(&trial.setting, trial.effort);
-        records.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
-    }
+    let clock = || Duration::ZERO;
+    let (ending, records) = drive(
+        &mut MemoryJournal::default(),
+        &mut search,
+        &mut testbed,
+        &clock,
+        &|| false,
+        &mut |_| {},
+    )
+    .unwrap();
+    assert_eq!(ending, Ending::Finished);
     search.outcome(testbed.unit(), &records, None)
 }
 

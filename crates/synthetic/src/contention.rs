@@ -10,8 +10,11 @@
 //! D sums the demands of the other threads in a thread's domain of level l. The time of a thread
 //! per packet is
 //!
-//! t(r) · n / v · product over l of (1 + D) · (1 + distance · partners elsewhere) · (1 + latency ·
-//! share of its memory that is remote).
+//! ```text
+//! t(r) · n / v · product over l of (1 + D)
+//!              · (1 + distance · partners elsewhere)
+//!              · (1 + latency · share of its memory that is remote)
+//! ```
 //!
 //! An instance is as fast as its slowest thread. The machine does the sum over instances of 1 / the
 //! largest time of their threads, at most `cap`.

@@ -1,8 +1,8 @@
 //! Notices rows that have changed on disk.
 //!
 //! SQLite finds damage of its own structure only. A digit of a measurement may change, or a row
-//! disappear, without a word. So each row of `campaign` and `record` has a digest in a table of its
-//! own, written with it. Rows of `part` and `machine` have none.
+//! disappear, without a word. So a separate table has a digest of each row of `campaign` and
+//! `record`. Both are written together. Rows of `part` and `machine` have none.
 
 use super::error::unusable;
 use super::{CampaignId, Store, StoreError};

@@ -13,8 +13,8 @@
 //! never has fewer CPUs than its creator had. While a search runs, the pins in force
 //! come first.
 //!
-//! *Limits.* A thread may get exactly a pin of its own from its program while it is pinned. Or it
-//! may get all CPUs of its cpuset. Then it still gets back what it had before.
+//! *Limits.* The program may give a pinned thread the very CPU of its pin, or all CPUs of its
+//! cpuset. pinwise cannot tell that from its own work. The thread then gets back what it had.
 
 use super::GuardianEntry;
 use crate::affinity;

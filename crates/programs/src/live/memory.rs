@@ -30,7 +30,7 @@ pub(super) struct Memory {
     processes: Processes,
     /// Where it lay under each setting.
     seen: BTreeMap<Setting, NodePages>,
-    /// The pages that the kernel had moved by itself at the beginning, and those of the program.
+    /// At the beginning: the pages that NUMA balancing had moved, and the pages of the program.
     balanced: Option<(u64, u64)>,
 }
 
