@@ -6,6 +6,7 @@ mod chip;
 mod code;
 mod core;
 mod memory;
+mod parallel;
 mod processor;
 pub mod program;
 pub mod published_experiments;

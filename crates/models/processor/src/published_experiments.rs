@@ -17,13 +17,12 @@
 //! [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
+use crate::parallel;
 use crate::program::{ProgramSet, PublishedBenchmark};
 use crate::{Chip, ClockMode, PlacedThread, PlacementError, Processor};
 use pinwise_topology::Random;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the stressing benchmarks run. The reference is on the first strand of the first core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -200,26 +199,12 @@ pub fn run(
         experiments.iter().map(|experiment| experiment.sets(processor, sets)).collect();
     let tasks: Vec<(usize, usize)> =
         sets.iter().enumerate().flat_map(|(e, &sets)| (0..sets).map(move |set| (e, set))).collect();
-    let results = Mutex::new(sets.iter().map(|&sets| Spread(vec![0.0; sets])).collect::<Vec<_>>());
-    let failure = Mutex::new(None);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(&(experiment, set)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // A lock is poisoned only if another thread panicked, and that panic ends the scope.
-            match experiments[experiment].cpi_of_set(processor, set) {
-                Ok(cpi) => results.lock().expect("no panic while locked")[experiment].0[set] = cpi,
-                Err(error) => *failure.lock().expect("no panic while locked") = Some(error),
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        (0..workers).for_each(|_| drop(scope.spawn(work)));
-    });
-    match failure.into_inner().expect("no panic while locked") {
-        Some(error) => Err(error),
-        None => Ok(results.into_inner().expect("no panic while locked")),
-    }
+    let run =
+        |&(experiment, set): &(usize, usize)| experiments[experiment].cpi_of_set(processor, set);
+    let cpis: Result<Vec<f64>, _> =
+        parallel::map(&tasks, parallel::processors(), run).into_iter().collect();
+    let mut cpis = cpis?.into_iter();
+    Ok(sets.iter().map(|&sets| Spread(cpis.by_ref().take(sets).collect())).collect())
 }
 
 impl PublishedSlowdown {

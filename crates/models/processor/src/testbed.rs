@@ -31,6 +31,7 @@ mod window;
 
 pub use window::SimulatedWindow;
 
+use crate::parallel;
 use crate::program::PacketProgram;
 use crate::{ClockMode, PlacedThread, PlacementError, Processor, StrandCounters, UnplacedJob};
 use pinwise_measure::{
@@ -38,7 +39,6 @@ use pinwise_measure::{
     Workload,
 };
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -67,6 +67,8 @@ pub struct SimulatedTestbed {
     seed: u64,
     /// The number of the next measurement.
     number: u64,
+    /// How many simulations run at once.
+    at_once: usize,
 }
 
 impl SimulatedTestbed {
@@ -135,10 +137,11 @@ impl SimulatedTestbed {
             window,
             seed,
             number: 0,
+            at_once: parallel::processors(),
         })
     }
 
-    /// Measurement `number` of `setting`, with `width` starts at once. Their number does not change
+    /// Measurement `number` of `setting`. Up to `at_once` starts run at once; this does not change
     /// the result.
     fn simulate(
         &self,
@@ -198,8 +201,8 @@ impl SimulatedTestbed {
                 .min((MOST_STARTS as usize).max(least) - rates.len());
             let starts: Vec<_> = (0..count).map(|_| start(&contexts, &mut random)).collect();
             let run = |placed: &Vec<PlacedThread>| self.run(&unplaced, placed, &weights, cycles);
-            let run: Result<Vec<f64>, _> = starts.par_iter().with_max_len(1).map(run).collect();
-            for rate in run.map_err(broken)? {
+            for rate in parallel::map(&starts, at_once, run) {
+                let rate = rate.map_err(broken)?;
                 if more(&rates) {
                     rates.push(rate);
                 }
@@ -307,7 +310,7 @@ impl Testbed for SimulatedTestbed {
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let number = self.number;
         self.number += 1;
-        self.simulate(number, &(setting.clone(), effort), rayon::current_num_threads())
+        self.simulate(number, &(setting.clone(), effort), self.at_once)
     }
 
     fn profiles(&self) -> bool {
@@ -317,7 +320,7 @@ impl Testbed for SimulatedTestbed {
     fn time(&self) -> Time {
         // Measurements take three to sixteen starts. With eight per processor, few processors idle
         // while the last one ends.
-        Time::Virtual { width: 8 * rayon::current_num_threads() }
+        Time::Virtual { width: 8 * self.at_once }
     }
 
     fn seek(&mut self, number: u64) {
@@ -331,9 +334,10 @@ impl Testbed for SimulatedTestbed {
         let first = self.number;
         self.number += trials.len() as u64;
         let numbered: Vec<_> = (first..).zip(trials).collect();
-        let each = numbered.into_par_iter().with_max_len(1);
-        let at_once = rayon::current_num_threads() / trials.len().max(1);
-        each.map(|(number, trial)| self.simulate(number, trial, at_once.max(1))).collect()
+        let each = (self.at_once / trials.len().max(1)).max(1);
+        parallel::map(&numbered, self.at_once, |&(number, trial)| {
+            self.simulate(number, trial, each)
+        })
     }
 }
 

@@ -68,12 +68,11 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
         trials.iter().map(|(setting, effort)| testbed.measure(setting, *effort)).collect()
     };
     for threads in [1, 2, 5] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut testbed = testbed(1, SHORT);
+        let mut testbed = SimulatedTestbed { at_once: threads, ..testbed(1, SHORT) };
         testbed.seek(2);
-        let later = pool.install(|| testbed.measure_all(&trials[2..]));
+        let later = testbed.measure_all(&trials[2..]);
         testbed.seek(0);
-        let sooner = pool.install(|| testbed.measure_all(&trials[..2]));
+        let sooner = testbed.measure_all(&trials[..2]);
         assert_eq!([sooner, later].concat(), one_by_one, "{threads} at a time");
     }
     let again = testbed(1, SHORT)
