@@ -409,7 +409,11 @@ mod tests {
             cut in 1usize..2000,
         ) {
             let traffic = Traffic::generate(1, 4, 6);
-            let mut bytes = if ng { pcapng(&traffic, Endianness::Big) } else { pcap(&traffic, DataLink::ETHERNET) };
+            let mut bytes = if ng {
+                pcapng(&traffic, Endianness::Big)
+            } else {
+                pcap(&traffic, DataLink::ETHERNET)
+            };
             for (at, byte) in damage {
                 bytes[at] = byte;
             }
