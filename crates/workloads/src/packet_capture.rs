@@ -6,9 +6,13 @@
 
 use crate::frame::Layout;
 use crate::traffic::Traffic;
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::{Block, PcapNgReader};
-use pcap_file::{DataLink, PcapError};
+use pcap_parser::nom::{self, IResult};
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{
+    Block, Linktype, PcapError, parse_block_be, parse_block_le, parse_pcap_frame,
+    parse_pcap_frame_be, parse_pcap_header,
+};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -19,6 +23,9 @@ const LARGEST_POOL: usize = 256 << 20;
 /// Longer frames than this are left out: super-packets that the capturing host merged, which no
 /// link carries.
 const LONGEST_FRAME: usize = 16 << 10;
+
+/// No longer record is read, whatever length the file states.
+const LONGEST_RECORD: usize = 8 << 20;
 
 /// Why a capture file cannot be used. One line, naming the file.
 #[derive(Debug, thiserror::Error)]
@@ -44,14 +51,15 @@ pub enum PacketCaptureError {
     },
     /// It holds something else than Ethernet frames.
     #[error(
-        "{} holds {link:?} frames, not Ethernet; capture on an Ethernet interface (not `-i any`)",
-        path.display()
+        "{} holds {} frames, not Ethernet; capture on an Ethernet interface (not `-i any`)",
+        path.display(),
+        name(*link)
     )]
     Link {
         /// The file.
         path: PathBuf,
         /// What it holds.
-        link: DataLink,
+        link: Linktype,
     },
     /// There is nothing in it to forward.
     #[error(
@@ -82,18 +90,10 @@ impl Capture {
         let read = |source| PacketCaptureError::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(read)?;
         let mut capture = Self { traffic: Traffic::default(), left_out: 0 };
-        capture.read(file).map_err(|error| match error {
-            Fault::File(PcapError::IoError(source))
-                if source.kind() != io::ErrorKind::UnexpectedEof =>
-            {
-                read(source)
-            }
-            Fault::File(PcapError::IoError(_)) => PacketCaptureError::Format {
-                path: path.to_owned(),
-                reason: "it ends in the middle of a record".into(),
-            },
-            Fault::File(error) => {
-                PacketCaptureError::Format { path: path.to_owned(), reason: error.to_string() }
+        capture.read(file).map_err(|fault| match fault {
+            Fault::Read(source) => read(source),
+            Fault::Format(reason) => {
+                PacketCaptureError::Format { path: path.to_owned(), reason: reason.into() }
             }
             Fault::Link(link) => PacketCaptureError::Link { path: path.to_owned(), link },
         })?;
@@ -105,40 +105,54 @@ impl Capture {
     }
 
     fn read(&mut self, mut file: impl Read) -> Result<(), Fault> {
-        let mut magic = [0; 4];
-        file.read_exact(&mut magic).map_err(PcapError::IoError)?;
-        let file = magic.as_slice().chain(file);
+        // Neither format has a shorter header.
+        let mut header = [0; 24];
+        file.read_exact(&mut header)?;
         // The type of a pcapng section header, the same in both byte orders.
-        if magic == [0x0a, 0x0d, 0x0d, 0x0a] {
-            self.read_pcapng(file)
+        if header.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) {
+            self.read_pcapng(header.as_slice().chain(file))
         } else {
-            self.read_pcap(file)
+            self.read_pcap(&header, file)
         }
     }
 
-    fn read_pcap(&mut self, file: impl Read) -> Result<(), Fault> {
-        let mut reader = PcapReader::new(file)?;
-        ethernet(reader.header().datalink)?;
-        // Raw, because whether timestamps and the stated snap length make sense does not matter
-        // here.
-        while let Some(packet) = reader.next_raw_packet() {
-            self.take(&packet?.data);
-        }
-        Ok(())
+    fn read_pcap(&mut self, header: &[u8], file: impl Read) -> Result<(), Fault> {
+        let header = match parse_pcap_header(header) {
+            Ok((_, header)) if !header.is_modified_format() => header,
+            _ => return Err(Fault::Format("it has the wrong magic number")),
+        };
+        ethernet(header.network)?;
+        let parse = if header.is_bigendian() { parse_pcap_frame_be } else { parse_pcap_frame };
+        for_each_record(file, |bytes| {
+            let (rest, packet) = sound(parse(bytes))?;
+            self.take(packet.data);
+            Ok(rest)
+        })
     }
 
     fn read_pcapng(&mut self, file: impl Read) -> Result<(), Fault> {
-        let mut reader = PcapNgReader::new(file)?;
-        while let Some(block) = reader.next_block() {
-            match block? {
-                Block::InterfaceDescription(interface) => ethernet(interface.linktype)?,
-                Block::EnhancedPacket(packet) => self.take(&packet.data),
-                Block::SimplePacket(packet) => self.take(&packet.data),
-                Block::Packet(packet) => self.take(&packet.data),
+        let mut big_endian = false;
+        for_each_record(file, |bytes| {
+            let parse = if big_endian { parse_block_be } else { parse_block_le };
+            let (rest, block) = sound(parse(bytes))?;
+            let raw = &bytes[..bytes.len() - rest.len()];
+            if raw.len() % 4 != 0 || raw[4..8] != raw[raw.len() - 4..] {
+                return Err(nom::Err::Failure(DAMAGED));
+            }
+            match block {
+                Block::SectionHeader(section) => big_endian = section.big_endian(),
+                Block::InterfaceDescription(interface) => {
+                    ethernet(interface.linktype).map_err(nom::Err::Failure)?;
+                }
+                Block::EnhancedPacket(packet) => self.take(packet.packet_data()),
+                Block::SimplePacket(packet) => self.take(packet.packet_data()),
+                Block::Unknown(block) if block.block_type == in_order(PACKET_BLOCK, big_endian) => {
+                    self.take(packet(block.data, big_endian).ok_or(nom::Err::Failure(DAMAGED))?);
+                }
                 _ => {}
             }
-        }
-        Ok(())
+            Ok(rest)
+        })
     }
 
     fn take(&mut self, frame: &[u8]) {
@@ -151,36 +165,106 @@ impl Capture {
 }
 
 enum Fault {
-    File(PcapError),
-    Link(DataLink),
+    Read(io::Error),
+    Format(&'static str),
+    Link(Linktype),
 }
 
-impl From<PcapError> for Fault {
-    fn from(error: PcapError) -> Self {
-        Self::File(error)
+const DAMAGED: Fault = Fault::Format("a record in it is damaged");
+const CUT: Fault = Fault::Format("it ends in the middle of a record");
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { CUT } else { Self::Read(error) }
     }
 }
 
-fn ethernet(link: DataLink) -> Result<(), Fault> {
-    if link == DataLink::ETHERNET { Ok(()) } else { Err(Fault::Link(link)) }
+/// Calls `record` with what is left of the file. It returns what follows its first record, or
+/// [`nom::Err::Incomplete`] if it needs more bytes.
+fn for_each_record(
+    mut file: impl Read,
+    mut record: impl FnMut(&[u8]) -> Result<&[u8], nom::Err<Fault>>,
+) -> Result<(), Fault> {
+    let mut buffer = vec![0; LONGEST_RECORD];
+    let mut unread = 0..0;
+    loop {
+        match record(&buffer[unread.clone()]) {
+            Ok(rest) => unread.start = unread.end - rest.len(),
+            Err(nom::Err::Incomplete(_)) => {
+                buffer.copy_within(unread.clone(), 0);
+                unread = 0..unread.len();
+                match file.read(&mut buffer[unread.end..])? {
+                    0 if unread.is_empty() => return Ok(()),
+                    0 => return Err(CUT),
+                    count => unread.end += count,
+                }
+            }
+            Err(nom::Err::Error(fault) | nom::Err::Failure(fault)) => return Err(fault),
+        }
+    }
+}
+
+/// An error of the parser holds the rest of the file. The fault only says that there was one.
+fn sound<'a, T>(
+    parsed: IResult<&'a [u8], T, PcapError<&'a [u8]>>,
+) -> Result<(&'a [u8], T), nom::Err<Fault>> {
+    parsed.map_err(|error| error.map(|_| DAMAGED))
+}
+
+/// The type of a block from before the enhanced packet, which the parser does not know.
+const PACKET_BLOCK: u32 = 2;
+
+/// The frame in a packet block.
+fn packet(body: &[u8], big_endian: bool) -> Option<&[u8]> {
+    let (header, data) = body.split_at_checked(20)?;
+    let length = u32::from_le_bytes(header[12..16].try_into().ok()?);
+    data.get(..in_order(length, big_endian) as usize)
+}
+
+/// A number that was read as a little-endian one.
+fn in_order(number: u32, big_endian: bool) -> u32 {
+    if big_endian { number.swap_bytes() } else { number }
+}
+
+fn ethernet(link: Linktype) -> Result<(), Fault> {
+    if link == Linktype::ETHERNET { Ok(()) } else { Err(Fault::Link(link)) }
+}
+
+/// What <https://www.tcpdump.org/linktypes.html> calls a link on which tcpdump often captures.
+fn name(link: Linktype) -> Cow<'static, str> {
+    match link.0 {
+        101 => "RAW".into(),
+        105 => "IEEE802_11".into(),
+        113 => "LINUX_SLL".into(),
+        127 => "IEEE802_11_RADIOTAP".into(),
+        239 => "NFLOG".into(),
+        276 => "LINUX_SLL2".into(),
+        number => format!("link type {number}").into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pcap_file::Endianness;
     use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-    use pcap_file::pcapng::PcapNgWriter;
     use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
     use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+    use pcap_file::pcapng::blocks::packet::PacketBlock;
+    use pcap_file::pcapng::blocks::simple_packet::SimplePacketBlock;
+    use pcap_file::pcapng::blocks::unknown::UnknownBlock;
+    use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+    use pcap_file::{DataLink, Endianness, TsResolution};
     use proptest::prelude::*;
-    use std::borrow::Cow;
     use std::time::Duration;
     use tempfile::NamedTempFile;
 
-    fn pcap(traffic: &Traffic, link: DataLink) -> Vec<u8> {
-        let header =
-            PcapHeader { datalink: link, endianness: Endianness::Big, ..PcapHeader::default() };
+    const ORDERS: [Endianness; 2] = [Endianness::Big, Endianness::Little];
+
+    fn pcap(traffic: &Traffic, datalink: DataLink) -> Vec<u8> {
+        pcap_with(traffic, PcapHeader { datalink, ..PcapHeader::default() })
+    }
+
+    fn pcap_with(traffic: &Traffic, header: PcapHeader) -> Vec<u8> {
         let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
         for n in 0..traffic.frames() as u64 {
             let frame = traffic.frame(n);
@@ -191,24 +275,37 @@ mod tests {
         writer.into_writer()
     }
 
-    fn pcapng(traffic: &Traffic) -> Vec<u8> {
-        let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
-        let interface = InterfaceDescriptionBlock {
-            linktype: DataLink::ETHERNET,
-            snaplen: 0xffff,
-            options: Vec::new(),
-        };
-        writer.write_pcapng_block(interface).unwrap();
+    /// Packets in all three kinds of blocks.
+    fn pcapng(traffic: &Traffic, order: Endianness) -> Vec<u8> {
+        let mut writer = PcapNgWriter::with_endianness(Vec::new(), order).unwrap();
+        writer
+            .write_pcapng_block(InterfaceDescriptionBlock::new(DataLink::ETHERNET, 0xffff))
+            .unwrap();
         for n in 0..traffic.frames() as u64 {
-            let frame = traffic.frame(n);
-            let packet = EnhancedPacketBlock {
-                interface_id: 0,
-                timestamp: Duration::from_millis(n),
-                original_len: frame.len() as u32,
-                data: Cow::Borrowed(frame),
-                options: Vec::new(),
+            let data = Cow::Borrowed(traffic.frame(n));
+            let original_len = data.len() as u32;
+            let block = match n % 3 {
+                0 => EnhancedPacketBlock {
+                    interface_id: 0,
+                    timestamp: Duration::from_millis(n),
+                    original_len,
+                    data,
+                    options: Vec::new(),
+                }
+                .into_block(),
+                1 => SimplePacketBlock { original_len, data }.into_block(),
+                _ => PacketBlock {
+                    interface_id: 0,
+                    drop_count: 0,
+                    timestamp: n,
+                    captured_len: original_len,
+                    original_len,
+                    data,
+                    options: Vec::new(),
+                }
+                .into_block(),
             };
-            writer.write_pcapng_block(packet).unwrap();
+            writer.write_block(&block).unwrap();
         }
         writer.into_inner()
     }
@@ -222,10 +319,48 @@ mod tests {
     #[test]
     fn both_formats_give_back_the_frames_that_were_written() {
         let traffic = Traffic::generate(1, 8, 40);
-        for bytes in [pcap(&traffic, DataLink::ETHERNET), pcapng(&traffic)] {
-            let capture = open(&bytes).unwrap();
-            assert_eq!((capture.traffic.frames(), capture.left_out), (40, 0));
-            assert!((0..40).all(|n| capture.traffic.frame(n) == traffic.frame(n)));
+        for endianness in ORDERS {
+            let header = PcapHeader { endianness, ..PcapHeader::default() };
+            let nanoseconds = PcapHeader { ts_resolution: TsResolution::NanoSecond, ..header };
+            for bytes in [
+                pcap_with(&traffic, header),
+                pcap_with(&traffic, nanoseconds),
+                pcapng(&traffic, endianness),
+            ] {
+                let capture = open(&bytes).unwrap();
+                assert_eq!((capture.traffic.frames(), capture.left_out), (40, 0));
+                assert!((0..40).all(|n| capture.traffic.frame(n) == traffic.frame(n)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_section_may_have_another_byte_order_and_long_blocks_pass() {
+        let traffic = Traffic::generate(1, 8, 6);
+        let mut bytes = Vec::new();
+        for order in ORDERS {
+            bytes.extend(pcapng(&traffic, order));
+            let mut writer = PcapNgWriter::with_endianness(&mut bytes, order).unwrap();
+            let long = vec![0; LONGEST_RECORD * 3 / 4];
+            writer.write_block(&UnknownBlock::new(99, 0, &long).into_block()).unwrap();
+        }
+        let capture = open(&bytes).unwrap();
+        assert_eq!(capture.traffic.frames(), 12);
+        assert!((0..12).all(|n| capture.traffic.frame(n) == traffic.frame(n % 6)));
+    }
+
+    #[test]
+    fn a_stated_length_takes_no_memory() {
+        let traffic = Traffic::generate(1, 8, 1);
+        let mut file = pcap(&traffic, DataLink::ETHERNET);
+        file.extend([0xff; 16]);
+        let mut ng = pcapng(&traffic, Endianness::Little);
+        ng.extend([99, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff]);
+        for bytes in [file, ng] {
+            let mut capture = Capture { traffic: Traffic::default(), left_out: 0 };
+            let endless = bytes.as_slice().chain(io::repeat(0));
+            assert!(matches!(capture.read(endless), Err(Fault::Format(_))));
+            assert_eq!(capture.traffic.frames(), 1);
         }
     }
 
@@ -233,13 +368,17 @@ mod tests {
     fn what_is_wrong_with_a_file_is_said_in_one_line() {
         let traffic = Traffic::generate(1, 8, 4);
         let whole = pcap(&traffic, DataLink::ETHERNET);
+        let mut ng = pcapng(&traffic, Endianness::Big);
+        *ng.last_mut().unwrap() += 1;
         let mut arp = Traffic::default();
         arp.add(&[0xff; 60]);
         for (bytes, expected) in [
             (Vec::new(), "ends in the middle of a record"),
             (b"not a capture, but long enough for a header".to_vec(), "wrong magic number"),
             (whole[..whole.len() - 3].to_vec(), "ends in the middle of a record"),
+            (ng, "a record in it is damaged"),
             (pcap(&traffic, DataLink::IEEE802_11), "holds IEEE802_11 frames, not Ethernet"),
+            (pcap(&traffic, DataLink::USER0), "holds link type 147 frames, not Ethernet"),
             (pcap(&arp, DataLink::ETHERNET), "no complete IPv4 or IPv6 packet among its 1 frames"),
         ] {
             let message = open(&bytes).unwrap_err().to_string();
@@ -270,7 +409,11 @@ mod tests {
             cut in 1usize..2000,
         ) {
             let traffic = Traffic::generate(1, 4, 6);
-            let mut bytes = if ng { pcapng(&traffic) } else { pcap(&traffic, DataLink::ETHERNET) };
+            let mut bytes = if ng {
+                pcapng(&traffic, Endianness::Big)
+            } else {
+                pcap(&traffic, DataLink::ETHERNET)
+            };
             for (at, byte) in damage {
                 bytes[at] = byte;
             }
