@@ -258,7 +258,7 @@ impl<'p> AppliedPlan<'p> {
         let memory = Ok(None);
         let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory };
         loop {
-            let news = applied.pinner.look()?;
+            let news = applied.pinner.pin_new()?;
             if news.is_empty() {
                 applied.memory = machine.map_or(Ok(None), |machine| applied.move_memory(machine));
                 return Ok(applied);
@@ -418,7 +418,7 @@ fn pin_new(
     pinner: &mut PlanPinner,
     events: &mut PlanEvents<'_>,
 ) -> Result<Vec<Pinned>, ApplyError> {
-    let news = pinner.look()?;
+    let news = pinner.pin_new()?;
     news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))?;
     Ok(news)
 }

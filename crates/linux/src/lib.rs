@@ -46,7 +46,7 @@ pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use memory::{InitialMemory, MemoryError};
 pub use pinner::likely_pinner;
-pub use plan_pinner::{EndedThreads, LookError, Pinned, PinnerThread, PlanPinner};
+pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner, PlanPinnerError};
 pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;
 pub use realtime::{RealtimeClass, keep_nice};
