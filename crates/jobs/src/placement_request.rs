@@ -1,6 +1,10 @@
 //! [`PlacementRequest`]: the program to place and the question, with every default decided.
 //!
 //! `place` and `compare` wrap it. It is stored, so that a killed campaign can be resumed.
+//!
+//! It contains the question of its search, [`PlacementQuestion`]. `threads` has the same as
+//! [`crate::ThreadsQuestion::search`]. There a question contains the request: its search can be
+//! decided only once the contexts of the program are known.
 
 use crate::error::JobError;
 use crate::simulation::SimulationRequest;
