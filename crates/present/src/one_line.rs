@@ -357,6 +357,7 @@ fn notices_while_a_job_runs() {
     let levels = || vec!["Core".to_owned(), "Package".to_owned()];
     let notices = every!(Notice:
         PutBack { what: crate::Leftover::Affinities(21873), worked: true }
+        PutBack { what: crate::Leftover::Affinities(21873), worked: false }
         PutBack { what: crate::Leftover::Number(21873), worked: false }
         PutBack { what: crate::Leftover::File("/sys/fs/cgroup/a/cpu.max".into()), worked: true }
         StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }

@@ -292,8 +292,8 @@ fn put_back(what: &Leftover, worked: bool) -> String {
         format!("{owner} has its {changed} back; a killed pinwise had left it changed")
     } else {
         format!(
-            "the {changed} of {owner} could not be put back after a killed pinwise; the next start \
-             tries again"
+            "{owner} did not get its {changed} back after a killed pinwise; the next start tries \
+             again"
         )
     }
 }
