@@ -17,7 +17,6 @@ mod refusal;
 mod store;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pinwise_linux::{LeftChanged, Restored};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -109,34 +108,13 @@ pub fn main() -> ExitCode {
     if let Some(note) = refusal::misplaced_option(&root, &words) {
         output::aside(&format!("note: {note}"));
     }
-    // Shell profiles run these two.
+    // Every command does it, not only jobs. Shell profiles run these two.
     if !matches!(arguments.command, Command::Completions(_) | Command::Man(_)) {
-        put_back();
+        for about in pinwise_jobs::put_back_leftovers() {
+            output::aside(&format!("note: {}", pinwise_present::notice(&about)));
+        }
     }
     output::exit(arguments.command.run())
-}
-
-/// Puts back what an earlier pinwise changed that was killed together with its guardian. Has the
-/// guardians of this one keep what is needed for that.
-fn put_back() {
-    let Ok(data) = store::data_folder("") else { return };
-    let folder = data.join("guarded");
-    for Restored { what, worked } in pinwise_linux::restore_abandoned(&folder) {
-        let (owner, changed) = match what {
-            LeftChanged::Affinities(pid) => (format!("process {pid}"), "affinities"),
-            LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
-            LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
-        };
-        output::aside(&if worked {
-            format!("note: {owner} has its {changed} back; a killed pinwise had left it changed")
-        } else {
-            format!(
-                "note: the {changed} of {owner} could not be put back after a killed pinwise; the \
-                 next start tries again"
-            )
-        });
-    }
-    pinwise_linux::keep_ledgers(&folder);
 }
 
 fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {

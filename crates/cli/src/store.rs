@@ -5,18 +5,13 @@ use crate::own_stores;
 use anyhow::Context;
 use clap::Args;
 use pinwise_campaign::Store;
-use std::env;
 use std::path::{Path, PathBuf};
 
 /// Where pinwise keeps what it writes, in the user's data directory. `remedy` says to a user
 /// without a store what to do.
 pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
-    // The XDG base directory specification has relative paths ignored.
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-    let data =
-        data.ok_or_else(|| Usage(format!("neither HOME nor XDG_DATA_HOME is set; {remedy}")))?;
-    Ok(data.join("pinwise"))
+    pinwise_jobs::data_folder()
+        .ok_or_else(|| Usage(format!("neither HOME nor XDG_DATA_HOME is set; {remedy}")))
 }
 
 /// The folder in which the affinities that a plan replaces are noted.

@@ -9,6 +9,7 @@ mod planned_start;
 pub use error::{ApplyError, MissingThreads, Unplaced};
 pub use planned_start::{PlannedRun, PlannedStart, StartOptions};
 
+use crate::leftovers::put_back_leftovers;
 use pinwise_linux::{
     EndedThreads, MemoryError, NotedThread, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope,
     TargetError, UndoNotes, affinity, fingerprint, memory, process, this_machine,
@@ -94,12 +95,14 @@ pub struct HeldProgram {
 }
 
 impl HeldProgram {
-    /// Holds a program that runs.
+    /// Holds a program that runs. First puts back what a killed pinwise left changed, see
+    /// [`crate::put_back_leftovers`].
     ///
     /// # Errors
     /// There is no such process, or another pinwise measures or pins it.
     pub fn of(pid: Pid) -> Result<Self, ApplyError> {
         check_running(pid)?;
+        put_back_leftovers();
         let lock = ProcessLock::of(&[pid]).map_err(TargetError::from)?;
         Ok(Self { pid, _lock: lock })
     }
@@ -255,7 +258,7 @@ impl<'p> AppliedPlan<'p> {
         let memory = Ok(None);
         let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory };
         loop {
-            let news = applied.pinner.look()?;
+            let news = applied.pinner.pin_new()?;
             if news.is_empty() {
                 applied.memory = machine.map_or(Ok(None), |machine| applied.move_memory(machine));
                 return Ok(applied);
@@ -415,7 +418,7 @@ fn pin_new(
     pinner: &mut PlanPinner,
     events: &mut PlanEvents<'_>,
 ) -> Result<Vec<Pinned>, ApplyError> {
-    let news = pinner.look()?;
+    let news = pinner.pin_new()?;
     news.iter().try_for_each(|thread| take(events, PlanEvent::Pinned(thread)))?;
     Ok(news)
 }

@@ -2,6 +2,7 @@
 
 use crate::error::JobError;
 use crate::events::{Event, Events, Listener, note};
+use crate::leftovers::put_back_leftovers;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use pinwise_measure::Interrupt;
 use pinwise_present::{Notice, Summary};
@@ -118,6 +119,7 @@ pub fn run<J: Job>(
 ) -> Result<J::Answer, JobError> {
     store.ensure_writable()?;
     with_listener(caller, events, |caller, events| {
+        put_back(events)?;
         let (new, ready) = job.prepare(caller, store, events)?;
         upgrade(store, events)?;
         let id = store.create(&new)?;
@@ -136,6 +138,7 @@ pub(crate) fn resume_job<J: Job>(
     if info.state == CampaignState::Finished {
         return J::finished(info, caller, store);
     }
+    put_back(events)?;
     // Before the program is opened: it would run beside the one that is measured. And until the
     // conclusion is stored.
     let _lock = store.lock(info.id)?;
@@ -143,6 +146,12 @@ pub(crate) fn resume_job<J: Job>(
     upgrade(store, events)?;
     store.set_state(info.id, CampaignState::Open, None)?;
     go_on::<J>(ready, info, caller, store, events)
+}
+
+/// Puts back what a killed pinwise left changed, and says so. Otherwise it would pass for the
+/// program's own.
+fn put_back(events: &mut dyn Events) -> Result<(), JobError> {
+    put_back_leftovers().into_iter().try_for_each(|notice| note(events, notice))
 }
 
 /// Says that a store is upgraded, if it is one of an earlier version.

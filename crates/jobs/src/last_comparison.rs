@@ -28,9 +28,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The fewest rounds of a comparison that is cut short and still judged: its intervals are wide.
-pub(crate) const FEWEST_ROUNDS: usize = 2;
+pub(crate) const JUDGED_ROUNDS: usize = 2;
 /// With fewer rounds the intervals are so wide that a note says so.
 pub(crate) const GOOD_ROUNDS: u64 = ComparedRounds::FIRST_LOOK as u64;
+/// The most windows of one measurement, unless fewer show nothing. With more windows the program is
+/// started, or gets its number, fewer times.
+pub(crate) const MOST_WINDOWS: f64 = 4.0;
 /// The most rounds if the default alone is measured, only to know its speed.
 const ALONE_ROUNDS: usize = 3;
 /// Confidence with which all intervals hold together.

@@ -22,7 +22,7 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `custom_testbed`.
-//! - Using a plan: `apply`.
+//! - Using a plan: `apply`. Before anything is changed: `leftovers`.
 //! - Results: `stored_campaign`, `plan_file`, `no_plan`, `delete`, `output_check`, `error`.
 
 #![forbid(unsafe_code)]
@@ -41,6 +41,7 @@ mod job;
 mod job_table;
 mod last_comparison;
 mod latency;
+mod leftovers;
 mod no_plan;
 mod open_subject;
 mod output_check;
@@ -77,6 +78,7 @@ pub use job::{Caller, Job, run};
 pub use job_table::{Answer, answer, resume, summary};
 pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
+pub use leftovers::{data_folder, put_back_leftovers};
 pub use no_plan::NoPlan;
 pub use open_subject::{named_cpus, scope};
 pub use output_check::{check_writable, unwritable_reason};

@@ -1,6 +1,10 @@
 //! [`PlacementRequest`]: the program to place and the question, with every default decided.
 //!
 //! `place` and `compare` wrap it. It is stored, so that a killed campaign can be resumed.
+//!
+//! It contains the question of its search, [`PlacementQuestion`]. `threads` has the same as
+//! [`crate::ThreadsQuestion::search`]. There a question contains the request: its search can be
+//! decided only once the contexts of the program are known.
 
 use crate::error::JobError;
 use crate::simulation::SimulationRequest;
@@ -56,6 +60,10 @@ pub struct PlacementRequest {
     pub cpus: Option<String>,
     /// One live measurement: settling and window together.
     pub period: Duration,
+    /// A known limit, in the unit shown. The search gets it as [`PlacementQuestion::cap`], and a
+    /// stored request has it there only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_cap: Option<f64>,
     /// Abandon assignments below this fraction of the baseline.
     pub floor: Option<f64>,
     /// A program that is started anew may run this long.
@@ -116,6 +124,7 @@ impl PlacementRequest {
             affinities: BTreeMap::new(),
             cpus: None,
             period: Self::PERIOD,
+            shown_cap: None,
             floor: None,
             limit: Self::LIMIT,
             memory: MemoryPolicy::default(),

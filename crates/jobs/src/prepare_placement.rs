@@ -84,8 +84,9 @@ pub(crate) fn prepare_search(
     };
     request.question.budget = left;
     request.question.prepared = spent;
-    // The user's cap is in the unit shown; performance is higher-is-better.
-    request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
+    if let Some(cap) = request.shown_cap.take() {
+        request.question.cap = Some(unit.quantity(cap));
+    }
     let new = NewCampaign {
         kind: Kind::Place,
         parent,
@@ -224,6 +225,21 @@ mod tests {
         let nodes = whole_machine().unwrap().memory_nodes().len();
         let kept = if nodes > 1 { MemoryPolicy::Follow } else { MemoryPolicy::Leave };
         assert_eq!(of(Subject::Pids(vec![1]), MemoryPolicy::Follow), Ok(kept));
+    }
+
+    /// A limit on a run time is one on runs per second. A prepared request can be prepared again.
+    #[test]
+    fn a_known_limit_is_asked_in_the_unit_shown_and_searched_as_a_performance() {
+        let (_folder, store) = stored_campaign::empty_store();
+        let command = ["sleep", "0.05"].map(str::to_owned).into();
+        let mut request = PlacementRequest::command(command, None);
+        request.shown_cap = Some(4.0);
+        for _ in 0..2 {
+            let (caller, begin) = (Caller::default(), Instant::now());
+            let prepared = prepare_search(request, None, begin, None, &store, &caller, &mut Silent);
+            request = prepared.map_err(|error| error.to_string()).unwrap().request;
+            assert_eq!((request.shown_cap, request.question.cap), (None, Some(0.25)));
+        }
     }
 
     /// Otherwise a part of `tune` would pass on a budget that is not the user's.

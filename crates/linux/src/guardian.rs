@@ -50,9 +50,9 @@ pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 pub(crate) use ledger::{boot_folder, boot_path, own_folder, private_folder};
 pub(crate) use touched::{TouchedThreads, is_of_kernel, of_heir};
 
-use crate::guardian_limits::{AT_WORK, NAME, RESTORING, SETTING_LIMIT};
+use crate::guardian_timeouts::{AT_WORK, RESTORING, SETTING_LIMIT};
 use crate::process;
-use crate::process_lock::ProcessLock;
+use crate::process_lock::{GUARDIAN_NAME, ProcessLock};
 use crate::realtime::{RealtimeClass, keep_nice};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
@@ -246,9 +246,7 @@ impl Guardian {
             .iter()
             .any(|entry| matches!(entry, GuardianEntry::Thread { id, .. } if id.tid == tid))
     }
-}
 
-impl Guardian {
     /// Waits until the guardian has restored everything. Whether it has.
     fn ended(&mut self) -> bool {
         let guardian = rustix::process::Pid::from_child(&self.child);
@@ -283,7 +281,7 @@ impl Drop for Guardian {
 fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
     // Not by path: the program file may have been replaced since (a new build, a package update).
     let mut child = Command::new("/proc/self/exe")
-        .arg0(NAME)
+        .arg0(GUARDIAN_NAME)
         .arg(ARGUMENT)
         .args(ledger.map(|ledger| &ledger.path))
         .current_dir("/")

@@ -1,7 +1,7 @@
 //! Starts a program in its own process group, ends it, and waits for it.
 
 use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
-use crate::guardian_limits::GRACE;
+use crate::guardian_timeouts::GRACE;
 use crate::memory::InitialMemory;
 use crate::realtime::keep_nice;
 use crate::stream::{Streams, Tail, follow};

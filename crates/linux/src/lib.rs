@@ -9,7 +9,7 @@ mod fingerprint;
 mod fixture;
 mod fork_watch;
 mod guardian;
-mod guardian_limits;
+mod guardian_timeouts;
 mod launch;
 mod machine_snapshot;
 pub mod memory;
@@ -41,12 +41,12 @@ pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, LeftChanged, Restored,
     SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
 };
-pub use guardian_limits::SETTING_LIMIT;
+pub use guardian_timeouts::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use memory::{InitialMemory, MemoryError};
 pub use pinner::likely_pinner;
-pub use plan_pinner::{EndedThreads, LookError, Pinned, PinnerThread, PlanPinner};
+pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner, PlanPinnerError};
 pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;
 pub use realtime::{RealtimeClass, keep_nice};

@@ -101,9 +101,9 @@ pub struct Pinned {
     pub result: Result<(), AffinityError>,
 }
 
-/// Why a look ended early.
+/// Why pinning ended early.
 #[derive(Debug, thiserror::Error)]
-pub enum LookError {
+pub enum PlanPinnerError {
     /// `/proc` or the cgroup cannot be read.
     #[error(transparent)]
     Threads(#[from] io::Error),
@@ -117,10 +117,10 @@ pub enum LookError {
     },
 }
 
-impl From<LookError> for io::Error {
-    fn from(error: LookError) -> Self {
+impl From<PlanPinnerError> for io::Error {
+    fn from(error: PlanPinnerError) -> Self {
         match error {
-            LookError::Threads(cause) | LookError::Notes { cause, .. } => cause,
+            PlanPinnerError::Threads(cause) | PlanPinnerError::Notes { cause, .. } => cause,
         }
     }
 }
@@ -163,19 +163,19 @@ impl PlanPinner {
         Self { notes: Some(notes), ..self }
     }
 
-    /// Pins the threads that have appeared or changed their names since the last look, and returns
+    /// Pins the threads that have appeared or changed their names since the last call, and returns
     /// them. Takes about 20 us if none has.
     ///
     /// # Errors
     /// `/proc` or the cgroup cannot be read, or a replaced affinity cannot be noted. A refused
     /// thread is no error; it is reported once.
-    pub fn look(&mut self) -> Result<Vec<Pinned>, LookError> {
+    pub fn pin_new(&mut self) -> Result<Vec<Pinned>, PlanPinnerError> {
         let now = Instant::now();
         let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
             self.looked_for_processes = now;
-            self.roster.look()?
+            self.roster.refresh()?
         } else {
-            self.roster.look_at_threads()
+            self.roster.refresh_threads()
         };
         self.take_in(changes, now);
         self.place()
@@ -326,13 +326,13 @@ impl PlanPinner {
         changed
     }
 
-    /// As [`Self::places`], after the next look.
+    /// As [`Self::places`], after the next call of [`Self::pin_new`].
     pub fn next_places(&self) -> impl Iterator<Item = (Pid, &CpuSet)> {
         self.living().filter_map(|seen| Some((seen.id.pid, &self.wanted[seen.wanted?].1)))
     }
 
-    /// The pins that the next look would make on the threads that still live. Each has the CPUs it
-    /// may use now. Does nothing.
+    /// The pins that [`Self::pin_new`] would make on the threads that still live. Each has the CPUs
+    /// it may use now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
             let (name, cpus) = self.wanted[wanted?].clone();
@@ -359,7 +359,7 @@ impl PlanPinner {
     }
 
     /// Notes the affinities of threads before they are pinned for the first time.
-    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> Result<(), LookError> {
+    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> Result<(), PlanPinnerError> {
         let Some(notes) = &self.notes else { return Ok(()) };
         type Masks = Vec<(ThreadId, CpuSet)>;
         let mut of: BTreeMap<Pid, (Masks, Masks)> = BTreeMap::new();
@@ -375,14 +375,14 @@ impl PlanPinner {
         }
         for (pid, (replaced, pins)) in of {
             if let Some(member) = self.roster.member(pid) {
-                let cannot = |cause| LookError::Notes { folder: notes.folder.clone(), cause };
+                let cannot = |cause| PlanPinnerError::Notes { folder: notes.folder.clone(), cause };
                 notes.note(member, &replaced, &pins).map_err(cannot)?;
             }
         }
         Ok(())
     }
 
-    fn place(&mut self) -> Result<Vec<Pinned>, LookError> {
+    fn place(&mut self) -> Result<Vec<Pinned>, PlanPinnerError> {
         let moves = self.moves();
         self.note(&moves)?;
         let mut news = Vec::new();
@@ -473,13 +473,13 @@ mod tests {
         let wanted = vec![("sh".to_owned(), one.clone()), ("nobody".to_owned(), one.clone())];
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Forgotten).unwrap();
-        let news = pinner.look().unwrap();
+        let news = pinner.pin_new().unwrap();
         assert_eq!(news.len(), 1);
         assert_eq!((news[0].name.as_str(), news[0].tid), ("sh", pid.main()));
         assert!(news[0].result.is_ok());
         assert_eq!(affinity::get(pid.main()).unwrap(), one);
         assert_eq!(pinner.missing(), ["nobody"]);
-        assert!(pinner.look().unwrap().is_empty(), "nothing new, nothing done");
+        assert!(pinner.pin_new().unwrap().is_empty(), "nothing new, nothing done");
         assert!(!pinner.ended());
     }
 
@@ -501,12 +501,12 @@ mod tests {
             PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Forgotten).unwrap();
         // The program confines itself after it was first seen.
         affinity::set(pid.main(), other).unwrap();
-        assert_eq!(pinner.look().unwrap().len(), 1);
+        assert_eq!(pinner.pin_new().unwrap().len(), 1);
         assert_eq!(affinity::get(pid.main()).unwrap(), *one);
         std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
         // The shell becomes another program when it gets to it; bounded by 10 s.
         for _ in 0..1000 {
-            pinner.look().unwrap();
+            pinner.pin_new().unwrap();
             if affinity::get(pid.main()).unwrap() == *other {
                 return;
             }
@@ -525,7 +525,7 @@ mod tests {
             let mut pinner = PlanPinner::new(scope, wanted.clone(), ended).unwrap();
             let list = pinner.living.as_ptr();
             for _ in 0..20 {
-                pinner.look().unwrap();
+                pinner.pin_new().unwrap();
                 assert_eq!(pinner.living.as_ptr(), list, "the list is the same");
             }
             assert_eq!(pinner.ordered, 1, "the program has one thread all the time");
@@ -564,9 +564,9 @@ mod tests {
             EndedThreads::Forgotten,
         )
         .unwrap();
-        let news = pinner.look().unwrap();
+        let news = pinner.pin_new().unwrap();
         assert!(matches!(news[0].result, Err(AffinityError::Excluded { .. })));
-        assert!(pinner.look().unwrap().is_empty());
+        assert!(pinner.pin_new().unwrap().is_empty());
     }
 
     #[test]
@@ -586,11 +586,11 @@ mod tests {
             EndedThreads::Forgotten,
         )
         .unwrap();
-        assert_eq!(pinner.look().unwrap().len(), 1);
+        assert_eq!(pinner.pin_new().unwrap().len(), 1);
         std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
         // The child appears when the shell gets to it; bounded by 10 s.
         for _ in 0..1000 {
-            pinner.look().unwrap();
+            pinner.pin_new().unwrap();
             if let Some(born) = pinner.roster.members().iter().find(|member| member.pid != pid) {
                 assert_eq!(affinity::get(born.pid.main()).unwrap(), mine);
                 return;
@@ -619,7 +619,7 @@ mod tests {
         drop(child);
         // A process that was killed may take a moment to go; bounded by 10 s.
         for _ in 0..1000 {
-            pinner.look().unwrap();
+            pinner.pin_new().unwrap();
             if pinner.ended() {
                 return;
             }

@@ -17,7 +17,7 @@
 //! that begins later is not held. For some milliseconds after a `kill -9`, before the guardian has
 //! read its last entries, nobody holds the process.
 
-use crate::guardian_limits::{AT_WORK, NAME};
+use crate::guardian_timeouts::AT_WORK;
 use crate::thread::{Pid, Stat};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -26,6 +26,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+/// The guardian's name in process lists. It tells a guardian's hold from a search's, and `killall
+/// pinwise` leaves it alone.
+pub(crate) const GUARDIAN_NAME: &str = "affinity-guard";
 
 /// How long to wait for a lock that another process holds.
 #[derive(Clone, Copy)]
@@ -170,7 +174,7 @@ fn holders_in(locks: &str, file: &str) -> Vec<Pid> {
 }
 
 fn is_guardian(pid: Pid) -> bool {
-    Stat::read(pid, pid.main()).is_ok_and(|stat| stat.comm == NAME)
+    Stat::read(pid, pid.main()).is_ok_and(|stat| stat.comm == GUARDIAN_NAME)
 }
 
 /// If locks are not known nobody can hold one.

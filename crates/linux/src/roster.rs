@@ -2,7 +2,7 @@
 //!
 //! A target is one process or several with the children they create from now on. Or it is whole
 //! process trees, or everything in a cgroup. Polling `/proc` misses threads that live for less than
-//! the time between two looks. Such threads are too short to place anyway.
+//! the time between two refreshes. Such threads are too short to place anyway.
 
 use crate::affinity;
 use crate::fork_watch::ForkWatch;
@@ -68,7 +68,7 @@ impl Member {
 /// files.
 const KEPT: usize = 64;
 
-/// The changes from one look to the next.
+/// The changes from one refresh to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Threads that have appeared.
@@ -84,7 +84,7 @@ pub struct Roster {
     members: Vec<Member>,
     /// Processes that exist and are no members, in the cgroup if that is the scope.
     strangers: HashMap<Pid, StartTime>,
-    /// The newest thread before the last look.
+    /// The newest thread before the last refresh.
     newest: Option<u64>,
     /// This process is in the cgroup.
     with_us: bool,
@@ -92,7 +92,7 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// Takes the first look.
+    /// Reads them for the first time.
     pub fn new(scope: Scope) -> io::Result<Self> {
         let (forks, strangers) = (ForkWatch::default(), HashMap::new());
         let (newest, with_us) = (forks.newest(), false);
@@ -121,13 +121,13 @@ impl Roster {
         let members: HashSet<Pid> = roster.members.iter().map(|member| member.pid).collect();
         let strangers = everything.into_iter().filter(|pid| !members.contains(pid));
         roster.strangers = strangers.filter_map(|pid| Some((pid, start(pid)?))).collect();
-        roster.look_at_threads();
+        roster.refresh_threads();
         Ok(roster)
     }
 
-    /// Looks again. Takes 20 us for a process of ten threads, and 0.1 ms per hundred processes of
-    /// the machine.
-    pub fn look(&mut self) -> io::Result<Changes> {
+    /// Finds what has begun and ended. Takes 20 us for a process of ten threads, and 0.1 ms per
+    /// hundred processes of the machine.
+    pub fn refresh(&mut self) -> io::Result<Changes> {
         let newest = self.forks.newest();
         let listed = match &self.scope {
             Scope::Cgroup(cgroup) => match process::in_cgroup(cgroup) {
@@ -139,11 +139,11 @@ impl Roster {
         };
         self.forget(&listed, newest);
         self.meet(listed);
-        Ok(self.look_at_threads())
+        Ok(self.refresh_threads())
     }
 
     /// Forgets the strangers that have ended. A new process may have the number of one, which was
-    /// given since the last look then. So only such numbers are looked at. `newest` is the newest
+    /// given since the last refresh then. So only such numbers are checked. `newest` is the newest
     /// thread now.
     fn forget(&mut self, listed: &[Pid], newest: Option<u64>) {
         let listed: HashSet<&Pid> = listed.iter().collect();
@@ -196,33 +196,33 @@ impl Roster {
         self.strangers.extend(orphans.into_iter().map(|(pid, stat)| (pid, stat.start)));
     }
 
-    /// Does the same as [`look`](Self::look), but lists the processes of the machine only if
+    /// Does the same as [`refresh`](Self::refresh), but lists the processes of the machine only if
     /// something was created.
-    pub fn look_if_born(&mut self) -> io::Result<()> {
+    pub fn refresh_if_born(&mut self) -> io::Result<()> {
         // Into a cgroup processes are also moved.
         if self.forks.any() || matches!(self.scope, Scope::Cgroup(_)) {
-            self.look()?;
+            self.refresh()?;
         } else {
-            self.look_at_threads();
+            self.refresh_threads();
         }
         Ok(())
     }
 
-    /// Does the same as [`look_at_threads`](Self::look_at_threads), but only if the number of
+    /// Does the same as [`refresh_threads`](Self::refresh_threads), but only if the number of
     /// threads has changed. It misses a thread that took the place of one that ended. Takes 2 us
     /// for a process that did not change.
-    pub fn glance(&mut self) {
+    pub fn refresh_threads_if_changed(&mut self) {
         if self.members.iter().any(Member::changed) {
-            self.look_at_threads();
+            self.refresh_threads();
         }
     }
 
-    /// The processes at the last look.
+    /// The processes at the last refresh.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The threads with their processes, at the last look.
+    /// The threads with their processes, at the last refresh.
     pub fn threads(&self) -> impl Iterator<Item = (&Member, ThreadId)> {
         self.members.iter().flat_map(|member| member.threads.iter().map(move |&id| (member, id)))
     }
@@ -254,8 +254,9 @@ impl Roster {
         self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
 
-    /// Looks at the threads of the known processes. Takes 10 us for a process of ten threads.
-    pub fn look_at_threads(&mut self) -> Changes {
+    /// Does the same for the threads of the known processes. Takes 10 us for a process of ten
+    /// threads.
+    pub fn refresh_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {
             member.links = member.links();
@@ -332,7 +333,7 @@ mod tests {
         let begin = Instant::now();
         while !roster.members().is_empty() {
             assert!(begin.elapsed() < Duration::from_secs(20), "{roster:?}");
-            gone.extend(roster.look_at_threads().gone);
+            gone.extend(roster.refresh_threads().gone);
         }
         assert_eq!(gone, [thread]);
         child.wait().unwrap();
@@ -356,20 +357,22 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_begins_is_found_and_a_glance_finds_a_process_that_ends() {
+    fn a_child_that_begins_is_found_and_so_is_a_process_that_ends() {
         let (mut shell, mut roster) = shell("read a; (read b); :");
-        roster.look_if_born().unwrap();
+        roster.refresh_if_born().unwrap();
         assert_eq!(roster.members().len(), 1);
         let mut lines = shell.stdin.take().unwrap();
         std::io::Write::write_all(&mut lines, b"\n").unwrap();
         until(
             &mut roster,
-            |roster| roster.look_if_born().unwrap(),
+            |roster| roster.refresh_if_born().unwrap(),
             |roster| roster.members().len() == 2,
         );
         drop(lines);
         // Nobody has waited for it: an exit status is no process.
-        until(&mut roster, Roster::glance, |roster| roster.members().is_empty());
+        until(&mut roster, Roster::refresh_threads_if_changed, |roster| {
+            roster.members().is_empty()
+        });
         shell.wait().unwrap();
     }
 
@@ -383,7 +386,7 @@ mod tests {
         until(&mut roster, |_| {}, |_| child().is_some());
         let child = child().unwrap();
         roster.strangers.insert(child, StartTime(start(child).unwrap().0 - 1));
-        roster.look().unwrap();
+        roster.refresh().unwrap();
         assert_eq!(roster.members().len(), 2);
         drop(lines);
         shell.wait().unwrap();
@@ -420,7 +423,7 @@ mod tests {
         let mut roster = Roster::new(Scope::Cgroup(folder.path().to_owned())).unwrap();
         assert!(roster.members().is_empty());
         std::fs::write(&processes, format!("{}\n", sleeping.pid())).unwrap();
-        roster.look().unwrap();
+        roster.refresh().unwrap();
         assert_eq!(roster.members()[0].pid, sleeping.pid());
     }
 
@@ -452,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_finds_threads_that_begin_and_end() {
+    fn a_changed_count_finds_threads_that_begin_and_end() {
         // More than other tests of this process begin or end at the same time.
         const THREADS: usize = 50;
         let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
@@ -471,12 +474,12 @@ mod tests {
         let threads: Vec<_> = (0..THREADS).map(start).collect();
         begun.wait();
         let before = roster.threads().count();
-        until(&mut roster, Roster::glance, |roster| {
+        until(&mut roster, Roster::refresh_threads_if_changed, |roster| {
             roster.threads().count() >= before + THREADS / 2
         });
         ended.wait();
         let tids: HashSet<Tid> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        until(&mut roster, Roster::glance, |roster| {
+        until(&mut roster, Roster::refresh_threads_if_changed, |roster| {
             !roster.threads().any(|(_, id)| tids.contains(&id.tid))
         });
     }

@@ -56,7 +56,7 @@ struct PinnedThread {
     own: CpuSet,
     /// The pin that it has; `None` if it was given back what it had.
     pin: Option<CpuSet>,
-    /// The pin before that, until a look finds no thread that may have inherited it.
+    /// The pin before that, until a refresh finds no thread that may have inherited it.
     earlier: Option<CpuSet>,
     /// The online CPUs that it may use after pinwise set them.
     left: CpuSet,
@@ -82,7 +82,7 @@ pub struct Target {
     /// The threads that existed before the first pin, and later ones with one CPU of their own.
     existing: Vec<ThreadId>,
     /// The pins that the guardian knows, with what the thread had before. Those of ended threads
-    /// stay until a look finds no new thread.
+    /// stay until a refresh finds no new thread.
     given: HashMap<(ThreadId, CpuSet), CpuSet>,
     /// Threads that another has moved, until they are asked for.
     moved: Vec<MovedThread>,
@@ -273,10 +273,10 @@ impl Target {
         self.roster.member(id.pid).map(|member| member.root)
     }
 
-    /// Looks for new and ended processes and threads. Releases the new ones that inherited a pin.
-    pub fn look(&mut self) -> Result<Changes, TargetError> {
+    /// Finds new and ended processes and threads. Releases the new ones that inherited a pin.
+    pub fn refresh(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
-        let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
+        let changes = self.roster.refresh().map_err(|cause| self.unreadable(cause))?;
         let changes = self.release(changes)?;
         if changes.new.is_empty() {
             // Then no thread is unknown whose creator has ended.
@@ -285,10 +285,10 @@ impl Target {
         Ok(changes)
     }
 
-    /// Does the same as [`Self::look`] for the threads of the known processes.
-    pub fn look_at_threads(&mut self) -> Result<Changes, TargetError> {
+    /// Does the same as [`Self::refresh`] for the threads of the known processes.
+    pub fn refresh_threads(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
-        let changes = self.roster.look_at_threads();
+        let changes = self.roster.refresh_threads();
         self.release(changes)
     }
 
@@ -378,7 +378,7 @@ impl Target {
                 Err(error) => return Err(error.into()),
             }
         }
-        entries.extend(self.look_at_pins());
+        entries.extend(self.find_moved());
         let pins = wanted.iter().map(|&(id, cpus)| (id, cpus.clone())).collect();
         let pins = self.not_given(pins);
         if !pins.is_empty() {
@@ -449,15 +449,15 @@ impl Target {
     }
 
     fn note_moved(&mut self) -> Result<(), TargetError> {
-        let entries = self.look_at_pins();
+        let entries = self.find_moved();
         match &mut self.guardian {
             Some(guardian) if !entries.is_empty() => Ok(guardian.enter(&entries)?),
             _ => Ok(()),
         }
     }
 
-    /// Looks whether each thread has what pinwise gave it. Returns what the guardian must know.
-    fn look_at_pins(&mut self) -> Vec<GuardianEntry> {
+    /// Finds the threads that another has moved. Returns what the guardian must know.
+    fn find_moved(&mut self) -> Vec<GuardianEntry> {
         let mut entries = Vec::new();
         for (&id, thread) in &mut self.pinned {
             if affinity::get(id.tid).is_ok_and(|now| now == thread.left) {
@@ -577,10 +577,10 @@ mod tests {
         let (_, id) = target.roster.threads().next().unwrap();
         let pin = affinity::own(id.tid).unwrap().first().into_iter().collect();
         assert_eq!(target.pin(&[(id, &pin)]).unwrap(), []);
-        target.look().unwrap();
+        target.refresh().unwrap();
         assert_eq!(target.given.len(), 1);
         target.forget(&[id]);
-        target.look().unwrap();
+        target.refresh().unwrap();
         assert_eq!(target.given.len(), 0);
     }
 

@@ -54,8 +54,8 @@ pub struct ScannedThread {
     pub runs: bool,
 }
 
-/// A look at one thread.
-pub fn look_at(id: ThreadId, at: Duration) -> io::Result<(ThreadSample, String)> {
+/// Reads what a thread has run so far, and its name.
+pub fn sample(id: ThreadId, at: Duration) -> io::Result<(ThreadSample, String)> {
     let account = SchedulerTimes::read(id.pid, id.tid)?;
     let stat = Stat::read(id.pid, id.tid)?;
     Ok((ThreadSample { at, account, runnable: stat.state == 'R' }, stat.comm))
@@ -70,11 +70,11 @@ pub(crate) fn scan(
     pause: &dyn Fn(Duration),
     cancelled: &dyn Fn() -> bool,
 ) -> io::Result<Vec<ScannedThread>> {
-    roster.look()?;
+    roster.refresh()?;
     let begin = Instant::now();
     let first_look = |(_, id): (_, ThreadId)| {
-        let (look, comm) = look_at(id, begin.elapsed()).ok()?;
-        Some((id, (CpuDemand::from(look), comm)))
+        let (seen, comm) = sample(id, begin.elapsed()).ok()?;
+        Some((id, (CpuDemand::from(seen), comm)))
     };
     let mut demands: HashMap<ThreadId, (CpuDemand, String)> =
         roster.threads().filter_map(first_look).collect();
@@ -84,8 +84,8 @@ pub(crate) fn scan(
         let looked = Instant::now();
         // Those that ended leave it.
         demands.retain(|&id, (demand, name)| {
-            look_at(id, begin.elapsed()).is_ok_and(|(look, comm)| {
-                demand.see(look);
+            sample(id, begin.elapsed()).is_ok_and(|(seen, comm)| {
+                demand.see(seen);
                 *name = comm;
                 true
             })
@@ -98,7 +98,7 @@ pub(crate) fn scan(
         }
     }
     let elapsed = begin.elapsed();
-    roster.look()?;
+    roster.refresh()?;
     let seen: Vec<(ThreadId, usize, String, f64)> = roster
         .threads()
         .filter_map(|(member, id)| {

@@ -143,7 +143,7 @@ impl Monitor {
         let begin = if let Some(ended) = follows {
             ended
         } else {
-            self.roster.look_if_born()?;
+            self.roster.refresh_if_born()?;
             self.reader.begin(&self.roster)?;
             self.listed = Instant::now();
             self.listed
@@ -171,11 +171,11 @@ impl Monitor {
             // A process that is found at the end has nothing to report.
             if now >= self.listed + COUNT && !last {
                 self.listed = now;
-                self.roster.look_if_born()?;
+                self.roster.refresh_if_born()?;
             } else if gone {
-                self.roster.look_at_threads();
+                self.roster.refresh_threads();
             } else if number > 0 {
-                self.roster.glance();
+                self.roster.refresh_threads_if_changed();
             }
             if looking {
                 gone = self.reader.look(&self.roster, at, counting)?;

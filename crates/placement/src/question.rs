@@ -132,7 +132,8 @@ pub struct PlacementQuestion {
     pub step: Option<u64>,
     /// The estimator of the bound.
     pub method: pinwise_evt::Method,
-    /// A performance that cannot be exceeded (line rate), in the testbed's unit.
+    /// A performance that cannot be exceeded (line rate). More is better, also if the testbed's
+    /// unit is a cost.
     pub cap: Option<f64>,
     /// Half-width of an interval, relative to the estimate, at which repetition stops.
     pub precision: f64,

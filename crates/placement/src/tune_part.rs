@@ -1,8 +1,9 @@
-//! The parts of `tune` and `threads`: searches and comparisons that are campaigns of their own.
+//! The parts of `tune`: searches and comparisons that are campaigns of their own. `threads` has the
+//! last comparison, too.
 
 use serde::{Deserialize, Serialize};
 
-/// A part, as its campaign names it.
+/// A part, as its campaign names it: its step in the campaign's parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TunePart {

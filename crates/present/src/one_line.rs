@@ -356,6 +356,10 @@ fn notices_while_a_job_runs() {
     let (machine, seconds) = ("Intel(R) Xeon(R) Processor".to_owned(), Duration::from_secs(60));
     let levels = || vec!["Core".to_owned(), "Package".to_owned()];
     let notices = every!(Notice:
+        PutBack { what: crate::Leftover::Affinities(21873), worked: true }
+        PutBack { what: crate::Leftover::Affinities(21873), worked: false }
+        PutBack { what: crate::Leftover::Number(21873), worked: false }
+        PutBack { what: crate::Leftover::File("/sys/fs/cgroup/a/cpu.max".into()), worked: true }
         StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }
         FileAwaited { file: "/var/log/server.log".into() }
         StillRuns { name: "server".into(), after: seconds, limit: 10 * seconds }

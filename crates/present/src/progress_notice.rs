@@ -16,6 +16,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Notice {
+    /// What a killed pinwise had left changed is put back.
+    PutBack {
+        /// What it had changed.
+        what: Leftover,
+        /// Whether it was put back. If not, the next start tries again.
+        worked: bool,
+    },
     /// The store was written by an earlier version. It is upgraded.
     StoreUpgraded {
         /// Where the store as it was is copied to.
@@ -168,9 +175,22 @@ pub struct ProfilingOutlook {
     pub here: Option<f64>,
 }
 
+/// What a killed pinwise left changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftover {
+    /// The affinities of a process.
+    Affinities(i32),
+    /// The number that a command set for a process.
+    Number(i32),
+    /// The text of a file of a control group.
+    File(PathBuf),
+}
+
 /// A notice, as text that begins small and has no full stop.
 pub fn notice(notice: &Notice) -> String {
     match notice {
+        Notice::PutBack { what, worked } => put_back(what, *worked),
         Notice::StoreUpgraded { copy } => format!(
             "the store is upgraded to this version's format; it was copied to {}",
             copy.display()
@@ -259,6 +279,22 @@ pub fn notice(notice: &Notice) -> String {
         }
         Notice::Threads(about) => threads_note(about),
         Notice::Program(about) => note(about),
+    }
+}
+
+fn put_back(what: &Leftover, worked: bool) -> String {
+    let (owner, changed) = match what {
+        Leftover::Affinities(pid) => (format!("process {pid}"), "affinities"),
+        Leftover::Number(pid) => (format!("process {pid}"), "number"),
+        Leftover::File(path) => (format!("file {}", path.display()), "text"),
+    };
+    if worked {
+        format!("{owner} has its {changed} back; a killed pinwise had left it changed")
+    } else {
+        format!(
+            "{owner} did not get its {changed} back after a killed pinwise; the next start tries \
+             again"
+        )
     }
 }
 

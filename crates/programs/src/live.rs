@@ -283,7 +283,7 @@ impl LiveTestbed {
     fn apply(&mut self, setting: &Setting) -> Result<(), MeasureError> {
         let mut quiet = 0;
         let mut looks = 0;
-        let changes = self.target.look()?;
+        let changes = self.target.refresh()?;
         self.follow(&changes);
         self.fill_vacancies()?;
         while quiet < 2 && looks < LOOKS {
@@ -297,7 +297,7 @@ impl LiveTestbed {
                 other => return Err(MeasureError::unsupported(self.target.name(), other)),
             };
             looks += 1;
-            let changes = self.target.look_at_threads()?;
+            let changes = self.target.refresh_threads()?;
             let changed = self.follow(&changes) || !gone.is_empty();
             if changed {
                 self.fill_vacancies()?;
@@ -397,7 +397,7 @@ impl LiveTestbed {
             }
             _ => self.window(wait_after_move, window)?,
         };
-        let changes = self.target.look_at_threads()?;
+        let changes = self.target.refresh_threads()?;
         self.follow(&changes);
         if let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) {
             let name = &self.workload.threads[vacant].name;

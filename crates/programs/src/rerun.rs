@@ -12,7 +12,7 @@ use pinwise_linux::{
     Output, PlanPinner, RealtimeClass, Scope, TargetError, affinity, common_contexts,
     thread::{ThreadId, Tid},
     thread_filter::{self, ThreadFilter},
-    thread_scan::{look_at, worth_placing},
+    thread_scan::{sample, worth_placing},
 };
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, MemoryPolicy, MemoryUse,
@@ -287,17 +287,17 @@ impl RerunTestbed {
         let mut looked = Instant::now();
         let mut told = false;
         loop {
-            for pinned in pinner.look().map_err(|error| failed(error.into()))? {
+            for pinned in pinner.pin_new().map_err(|error| failed(error.into()))? {
                 pinned.result?;
             }
             if looked.elapsed() >= NAP {
                 looked = Instant::now();
                 for seen in pinner.living() {
-                    if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
+                    if let Ok((now, _)) = sample(seen.id, running.begin.elapsed()) {
                         demands
                             .entry(seen.id)
-                            .or_insert_with(|| CpuDemand::from_birth(look))
-                            .see(look);
+                            .or_insert_with(|| CpuDemand::from_birth(now))
+                            .see(now);
                     }
                 }
             }

@@ -1,6 +1,8 @@
 //! Why a plan cannot be used.
 
-use pinwise_linux::{CaptureError, LookError, MemoryError, Pid, TargetError, why_not_started};
+use pinwise_linux::{
+    CaptureError, MemoryError, Pid, PlanPinnerError, TargetError, why_not_started,
+};
 use pinwise_placement::{Plan, PlanDifference, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::{named_threads, plan_difference};
@@ -85,11 +87,11 @@ pub enum ApplyError {
     Output(io::Error),
 }
 
-impl From<LookError> for ApplyError {
-    fn from(error: LookError) -> Self {
+impl From<PlanPinnerError> for ApplyError {
+    fn from(error: PlanPinnerError) -> Self {
         match error {
-            LookError::Threads(cause) => Self::Threads(cause),
-            LookError::Notes { folder, cause } => Self::Notes { folder, cause },
+            PlanPinnerError::Threads(cause) => Self::Threads(cause),
+            PlanPinnerError::Notes { folder, cause } => Self::Notes { folder, cause },
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::events::Events;
 use crate::job::Caller;
 use crate::last_comparison::{
     CONFIDENCE, ComparedNumbers, Comparing, GOOD_ROUNDS, LastComparison, LastComparisonQuestion,
-    Seen,
+    MOST_WINDOWS, Seen,
 };
 use crate::stored_campaign::{self, part_for};
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Record, Store};
@@ -37,10 +37,6 @@ use pinwise_placement::{
 use pinwise_present::NumberVerdict;
 use pinwise_threads::{FoundNumber, Jump, ThreadsNote};
 use std::time::Duration;
-
-/// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise. It
-/// has more if probes showed nothing in as many.
-const WINDOWS: f64 = 4.0;
 
 /// The assumed length of a measurement, in its windows: the program starts first, or settles. This
 /// is a guess, not a measurement. If it is wrong, the comparison has more or fewer rounds.
@@ -289,7 +285,7 @@ fn contenders(
         false => {
             // A window in which nothing can get done would count as a speed of 0.
             let enough = [Some(n), own.n].into_iter().flatten().map(|n| enough(n, records));
-            enough.fold(window / base * fit.clamp(1.0, WINDOWS), f64::max)
+            enough.fold(window / base * fit.clamp(1.0, MOST_WINDOWS), f64::max)
         }
     };
     Ok(Contenders::Two(LastComparisonQuestion {

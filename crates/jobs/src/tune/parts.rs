@@ -21,7 +21,7 @@ use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::last_comparison::{
-    Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
+    Comparing, GOOD_ROUNDS, JUDGED_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
 use crate::place::{StoredSearch, place_part};
 use crate::resume_check::no_longer;
@@ -252,7 +252,7 @@ fn comparison(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<LastComparison, JobError> {
-    let comparing = Comparing { part, question: compared, read: &seen, fewest: FEWEST_ROUNDS };
+    let comparing = Comparing { part, question: compared, read: &seen, fewest: JUDGED_ROUNDS };
     if let Some(comparison) = comparing.ended(store)? {
         return Ok(comparison);
     }

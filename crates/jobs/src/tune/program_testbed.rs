@@ -4,7 +4,7 @@ use crate::default_number::DefaultNumber;
 use crate::error::{Interruption, JobError};
 use crate::events::{Events, Silent};
 use crate::job::Caller;
-use crate::last_comparison::Seen;
+use crate::last_comparison::{MOST_WINDOWS, Seen};
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
 use crate::service_number::give_back;
@@ -25,10 +25,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Windows of one measurement of a program that goes on running. With more windows the program is
-/// started, or gets its number, fewer times.
-const WINDOWS: f64 = 4.0;
 
 /// The details of a measurement of a number of threads, besides its performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +162,7 @@ impl<'a> TunedProgram<'a> {
     /// How long it is measured at a time, if it is started or given its number for few
     /// measurements.
     pub(super) fn effort(&self) -> Effort {
-        Effort { windows: if self.starts_anew() { 1.0 } else { WINDOWS } }
+        Effort { windows: if self.starts_anew() { 1.0 } else { MOST_WINDOWS } }
     }
 
     /// The threads that the search for the number counts for `n`. If each n makes one thread, a

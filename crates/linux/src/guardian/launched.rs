@@ -1,7 +1,7 @@
 //! The part of the guardian that ends the programs which pinwise launched, when pinwise ends.
 
 use super::{GuardianEntry, MARK};
-use crate::guardian_limits::GRACE;
+use crate::guardian_timeouts::GRACE;
 use crate::process;
 use crate::thread::{Pid, Stat};
 use rustix::process::{Pid as RawPid, Signal, kill_process, kill_process_group};

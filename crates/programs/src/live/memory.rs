@@ -122,7 +122,7 @@ impl Memory {
     ) -> Result<Self, MemoryError> {
         let mut processes = Processes::default();
         if policy == MemoryPolicy::Follow {
-            look(&mut processes, placed, machine)?;
+            update(&mut processes, placed, machine)?;
             processes.check()?;
         }
         let several = machine.memory_nodes().len() > 1;
@@ -154,7 +154,7 @@ fn start(pid: Pid) -> Option<StartTime> {
     life(pid).map(|(start, _)| start)
 }
 
-fn look(
+fn update(
     processes: &mut Processes,
     pids: impl Iterator<Item = Pid>,
     machine: &Machine,
@@ -177,7 +177,7 @@ impl LiveTestbed {
         let threads: Vec<_> = self.slots.iter().map(|slot| slot.id.map(|id| id.pid)).collect();
         let pids: BTreeSet<Pid> = threads.iter().flatten().copied().collect();
         let pids: Vec<Pid> = pids.into_iter().collect();
-        look(&mut self.memory.processes, pids.iter().copied(), &self.machine).map_err(refused)?;
+        update(&mut self.memory.processes, pids.iter().copied(), &self.machine).map_err(refused)?;
         let near = match setting {
             Setting::Pinned(assignment) => {
                 let cpus = |index| self.leaves.get(assignment.leaf(index));

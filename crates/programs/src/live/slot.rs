@@ -66,7 +66,7 @@ impl LiveTestbed {
                 return Err(MeasureError::interrupted());
             }
             pause(Duration::from_millis(5), &self.cancelled);
-            let changes = self.target.look()?;
+            let changes = self.target.refresh()?;
             self.follow(&changes);
         }
     }

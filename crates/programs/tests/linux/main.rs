@@ -1,5 +1,6 @@
 //! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
 
+mod guardian;
 mod live;
 mod monitor;
 mod number_setter;
@@ -63,20 +64,20 @@ fn __program() {
             std::process::exit(3);
         }
         ["tune", pid] => {
-            live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+            guardian::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
         ["keep", pid, folder] => {
             pinwise_linux::keep_ledgers(folder.as_ref());
-            live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+            guardian::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
         ["pin", pid] => {
-            live::pin(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+            guardian::pin(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
         ["panic", pid] => {
-            live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+            guardian::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
-        ["end", pid] => live::end_with_stopped_guardian(pid.parse().unwrap()),
-        ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
+        ["end", pid] => guardian::end_with_stopped_guardian(pid.parse().unwrap()),
+        ["launch"] => guardian::tune(Target::launch(&live::launch("parent")).unwrap().0),
         ["forgetful", pid] => number_setter::forgetful(pid.parse().unwrap()),
         ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),

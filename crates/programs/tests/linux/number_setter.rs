@@ -180,7 +180,8 @@ fn a_killed_search_leaves_no_limit() {
     let program = Program::start("spin 3");
     let threads = program.threads("spin-", 3);
     let before = masks(&threads);
-    let mut search = crate::live::tuner(&format!("limit {} {}", program.pid(), group.display()));
+    let mut search =
+        crate::guardian::tuner(&format!("limit {} {}", program.pid(), group.display()));
     let file = group.join("cpu.max");
     assert_eq!(fs::read_to_string(&file).unwrap(), "100000 100000");
     search.0.kill().unwrap();

@@ -368,7 +368,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_request_survives_the_store_and_is_readable_as_its_question() {
-        let asked = request(&["--budget", "7", "--", "true"]).unwrap();
+        let asked = request(&["--budget", "7", "--cap", "4", "--", "true"]).unwrap();
         let document = serde_json::to_value(&asked).unwrap();
         assert_eq!(serde_json::from_value::<PlacementRequest>(document.clone()).unwrap(), asked);
         assert_eq!(serde_json::from_value::<PlacementQuestion>(document).unwrap(), asked.question);

@@ -52,7 +52,7 @@ pub(crate) struct SearchArguments {
     pub(crate) cpus: Option<String>,
     /// Name a known limit, such as a line rate
     #[arg(long, value_name = "VALUE", value_parser = positive, hide_short_help = true)]
-    cap: Option<f64>,
+    pub(crate) cap: Option<f64>,
     /// Set the seed of random choices
     #[arg(
         long,
@@ -71,7 +71,6 @@ impl SearchArguments {
             confidence: self.confidence,
             budget: self.budget.unwrap_or(usual.budget),
             per_context: self.per_context.or(usual.per_context),
-            cap: self.cap,
             precision: self.precision,
             seed: self.seed,
             ..usual

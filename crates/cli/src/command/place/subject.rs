@@ -148,6 +148,7 @@ impl SubjectArguments {
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             cpus: search.cpus.clone(),
+            shown_cap: search.cap,
             period: self.window,
             floor: self.floor,
             limit: self.limit,
@@ -194,6 +195,7 @@ impl SubjectArguments {
             question: search.question(usual.question),
             name: Some(workload.to_owned()),
             cpus: search.cpus.clone(),
+            shown_cap: search.cap,
             period: self.window,
             limit: self.limit,
             ..usual

@@ -88,9 +88,9 @@ impl ProgramRun {
         for look in 1.. {
             self.check()?;
             if look % FAMILY == 0 {
-                roster.look().map_err(unreadable(&self.name))?;
+                roster.refresh().map_err(unreadable(&self.name))?;
             } else {
-                roster.look_at_threads();
+                roster.refresh_threads();
             }
             let present = roster.threads().count();
             let ran = workers_ran(&roster);

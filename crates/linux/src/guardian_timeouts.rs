@@ -1,9 +1,7 @@
-//! The name of the guardian's process, and how long each of its tasks may take.
+//! How long each task of the guardian may take. A process lock waits for the longest.
 
 use std::time::Duration;
 
-/// The guardian's name in process lists, so that `killall pinwise` leaves it alone.
-pub(crate) const NAME: &str = "affinity-guard";
 /// The longest time that restoring may take. A program that creates threads without pause would
 /// keep the guardian busy for ever.
 pub(crate) const RESTORING: Duration = Duration::from_millis(900);
