@@ -2,8 +2,9 @@
 //!
 //! `migrate_pages(2)` moves the memory of a whole process, and has moved it when it returns.
 //! It moves all pages of one node to one other node, and can never divide them. So memory is only
-//! moved to one node. Without CAP_SYS_NICE it moves only what no other process maps. Nodes without
-//! contexts are left as they are: who puts memory there wants it there.
+//! moved to one node. Without CAP_SYS_NICE it moves only what no other process maps. What others
+//! have read of a file does not count. Nodes without contexts are left as they are: who puts memory
+//! there wants it there.
 
 use crate::process;
 use crate::sys;
@@ -109,10 +110,17 @@ fn page_kilobytes() -> u64 {
 /// Reads the text of `/proc/PID/numa_maps`. Each line is an area: its address, its policy, and
 /// words such as `file=/lib/x`, `anon=3`, `N0=2` and `kernelpagesize_kB=4`. `page` is the size of
 /// an ordinary page in kB.
+///
+/// A file that other processes map too (`mapmax=`) is left out while nobody has written to these
+/// pages (`anon=`, `dirty=`). They lie where another program first read them, as those of libc.
 pub fn numa_maps(text: &str, page: u64) -> NodePages {
     let mut all = NodePages::default();
     for area in text.lines() {
         let words = || area.split_ascii_whitespace().skip(2);
+        let has = |prefix: &str| words().any(|word| word.starts_with(prefix));
+        if has("file=") && has("mapmax=") && !has("anon=") && !has("dirty=") {
+            continue;
+        }
         let size = words().find_map(|word| word.strip_prefix("kernelpagesize_kB=")?.parse().ok());
         let each = size.unwrap_or(page) / page.max(1);
         for word in words() {
