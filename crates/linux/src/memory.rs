@@ -149,12 +149,27 @@ pub fn movable_pages(pid: Pid, machine: &Machine) -> Result<NodePages, MemoryErr
 /// # Errors
 /// It is not permitted, or the node has no memory.
 pub fn move_to(pid: Pid, node: u32, machine: &Machine) -> Result<(), MemoryError> {
-    let (mut from, to) = (with_contexts(machine), [node].into());
-    from.remove(&node);
+    let (from, to) = (others(node, machine), [node].into());
     if !from.is_empty() {
         sys::migrate_pages(pid.0, &from, &to).map_err(|cause| named(pid, &to, cause))?;
     }
     Ok(())
+}
+
+/// Whether [`move_to`] would move pages of a process.
+///
+/// # Errors
+/// As [`pages`].
+pub fn would_move(pid: Pid, node: u32, machine: &Machine) -> Result<bool, MemoryError> {
+    let from = others(node, machine);
+    Ok(!from.is_empty() && pages(pid)?.on(&from).total() > 0)
+}
+
+/// The nodes whose memory moves to `node`.
+fn others(node: u32, machine: &Machine) -> BTreeSet<u32> {
+    let mut others = with_contexts(machine);
+    others.remove(&node);
+    others
 }
 
 fn with_contexts(machine: &Machine) -> BTreeSet<u32> {
@@ -297,6 +312,17 @@ mod tests {
             7ffdc223e000 default stack\n\
             N7=1\n";
         assert_eq!(numa_maps(text, 4), [(0, 4), (1, 1027)].into_iter().collect());
+    }
+
+    #[test]
+    fn a_file_that_others_have_read_is_no_memory_of_the_program() {
+        let text = "\
+            7f0000000000 default file=/lib/libc.so.6 mapped=300 mapmax=40 N0=300\n\
+            7f0000100000 default file=/lib/libc.so.6 anon=2 dirty=2 mapmax=2 N1=2\n\
+            7f0000200000 default file=/dev/shm/x dirty=5 mapmax=3 N1=5\n\
+            7f0000300000 default heap anon=9 mapmax=2 N1=9\n\
+            7f0000400000 default file=/usr/bin/own mapped=4 N1=4\n";
+        assert_eq!(numa_maps(text, 4), [(1, 20)].into_iter().collect());
     }
 
     proptest! {
