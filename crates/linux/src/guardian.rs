@@ -18,7 +18,8 @@
 //! - Threads and child processes that were created meanwhile and inherited a pin get what their
 //!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
 //!   there before the first pin has inherited none, and is left alone unless it was entered.
-//! - A process that was confined as a whole gets its mask back. So do its threads that have less.
+//! - A process that was confined as a whole gets its mask back. So do its threads that were created
+//!   meanwhile and inherited less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
@@ -240,11 +241,11 @@ impl Guardian {
         })
     }
 
-    /// Whether a thread was entered with its mask.
-    pub fn entered(&self, tid: Tid) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| matches!(entry, GuardianEntry::Thread { id, .. } if id.tid == tid))
+    /// Reports that threads of a confined process will have `cpus`. A thread gets back what it has
+    /// now, unless it has that from an earlier report.
+    pub fn enter_pins(&mut self, threads: &[ThreadId], cpus: &CpuSet) -> Result<(), GuardianError> {
+        let entries = TouchedThreads::in_entries(&self.entries).entries_for(threads, cpus);
+        self.enter(&entries)
     }
 }
 
@@ -478,6 +479,11 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         let own = touched.of_heir(pid, &now, std::iter::once_with(others).flatten());
         own.map_or(Ok(()), |own| affinity::give_back(pid, tid, &own))
     };
+    let release_confined = |_: Pid, tid: Tid, process: &CpuSet| {
+        let now = affinity::own(tid)?;
+        let less = now != *process && now.is_subset(process);
+        if less && touched.may_be_pin(&now) { affinity::set(tid, process) } else { Ok(()) }
+    };
     type Release<'a> = &'a dyn Fn(Pid, Tid, &CpuSet) -> Result<(), AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release<'_>)> = entries
         .iter()
@@ -518,16 +524,6 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         quiet = if found { 0 } else { quiet + 1 };
     }
     failed
-}
-
-/// Gives a thread of a confined process the mask of the process if it has only a part of it.
-fn release_confined(_: Pid, tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    let now = affinity::own(tid)?;
-    if now != *process && now.difference(process).is_empty() {
-        affinity::set(tid, process)
-    } else {
-        Ok(())
-    }
 }
 
 #[cfg(test)]
