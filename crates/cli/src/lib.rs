@@ -125,6 +125,7 @@ fn put_back() {
         let (owner, changed) = match what {
             LeftChanged::Affinities(pid) => (format!("process {pid}"), "affinities"),
             LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
+            LeftChanged::Memory(pid) => (format!("process {pid}"), "memory"),
             LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
         };
         output::aside(&if worked {

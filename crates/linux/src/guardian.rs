@@ -23,6 +23,8 @@
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
+//! - Memory that was moved goes back to the node where it lay. This comes last, since it takes long.
+//!   On the ordinary way out pinwise has done it already.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
 //!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a process
 //!   that left the process group. It also finds a program that was just being launched.
@@ -62,7 +64,7 @@ use pinwise_topology::CpuSet;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::cell::LazyCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -140,6 +142,18 @@ pub enum GuardianEntry {
         /// ([`SETTING_MARK`]).
         setting: Option<String>,
     },
+    /// The memory of a process will be moved away from the node where it lies. The last entry of a
+    /// process counts.
+    Memory {
+        /// The process.
+        pid: Pid,
+        /// When it started.
+        start: StartTime,
+        /// The nodes on which its pages may be from now on. None: they are at home again.
+        from: BTreeSet<u32>,
+        /// The node where they lay.
+        home: u32,
+    },
     /// A program with this mark in its environment is about to be started.
     Launching {
         /// The value of the environment variable.
@@ -158,12 +172,13 @@ pub enum GuardianEntry {
 }
 
 impl GuardianEntry {
-    /// The process whose affinities or number it is about, if that still lives.
+    /// The process whose affinities, number or memory it is about, if that still lives.
     fn living(&self) -> Option<Pid> {
         match self {
             Self::Thread { id, .. } => id.alive().then_some(id.pid),
             Self::Process { pid, start, .. }
             | Self::Confined { pid, start, .. }
+            | Self::Memory { pid, start, .. }
             | Self::Command { pid, start, .. } => lives(*pid, *start).then_some(*pid),
             _ => None,
         }
@@ -273,6 +288,7 @@ impl Drop for Guardian {
         if !self.ended() {
             let _ = self.child.kill().and_then(|()| self.child.wait());
             restore(&self.entries);
+            restore_memory(&self.entries);
         }
         // The guardian has removed it, unless it could not.
         if let Some(ledger) = self.ledger.take() {
@@ -328,7 +344,7 @@ pub fn guardian_main() {
     let _ = rustix::thread::set_name(c"affinity-guard");
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
-    let _punctual = RealtimeClass::raise();
+    let punctual = RealtimeClass::raise();
     let path = std::env::args_os().nth(2).map(PathBuf::from);
     // Others leave the file alone while this has it open.
     let _ledger = path.clone().and_then(Ledger::open);
@@ -350,13 +366,16 @@ pub fn guardian_main() {
         entries.push(entry);
     }
     restore(&entries);
+    // To move memory takes long, and need not be punctual.
+    drop(punctual);
+    restore_memory(&entries);
     // Also a file that could not be opened: the next start would restore everything once more.
     if let Some(path) = path {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Restores everything.
+/// Restores everything but memory.
 fn restore(entries: &[GuardianEntry]) {
     let launched = Launched::in_entries(entries);
     let told = launched.terminate();
@@ -435,6 +454,22 @@ fn restore_files(entries: &[GuardianEntry]) -> Vec<Restored> {
     entries.iter().filter_map(restore).collect()
 }
 
+/// Moves memory back to the node where it lay. Pages in use at that moment stay.
+fn restore_memory(entries: &[GuardianEntry]) -> Vec<Restored> {
+    let mut last = BTreeMap::new();
+    for entry in entries {
+        if let GuardianEntry::Memory { pid, start, from, home } = entry {
+            last.insert(*pid, (*start, from, *home));
+        }
+    }
+    last.retain(|pid, (start, from, _)| !from.is_empty() && lives(*pid, *start));
+    let restored = last.into_iter().map(|(pid, (_, from, home))| Restored {
+        what: LeftChanged::Memory(pid),
+        worked: sys::migrate_pages(pid.0, from, &[home].into()).is_ok(),
+    });
+    restored.collect()
+}
+
 fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     let mut failed = HashSet::new();
     let touched = TouchedThreads::in_entries(entries);
@@ -444,7 +479,9 @@ fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
         }
     }
     failed.extend(release_heirs(entries));
-    let pinned = entries.iter().filter(|entry| !matches!(entry, GuardianEntry::Command { .. }));
+    let pinned = entries.iter().filter(|entry| {
+        !matches!(entry, GuardianEntry::Command { .. } | GuardianEntry::Memory { .. })
+    });
     let processes: BTreeSet<Pid> = pinned.filter_map(GuardianEntry::living).collect();
     let outcome = |pid| {
         let what = LeftChanged::Affinities(pid);
@@ -547,6 +584,12 @@ mod tests {
                 folder: "/a b".into(),
                 setting: Some("7-1".into()),
             },
+            GuardianEntry::Memory {
+                pid: Pid(7),
+                start: StartTime(9),
+                from: [0, 2].into(),
+                home: 1,
+            },
             GuardianEntry::File {
                 path: "/sys/fs/cgroup/a b/cpu.max".into(),
                 text: "max 100000\n".into(),
@@ -598,6 +641,23 @@ mod tests {
         restore(&[entry(here, start, first), entry(here, start, None)]);
         restore(&[entry(here, StartTime(1), first)]);
         assert_eq!(written(), "8\n");
+    }
+
+    #[test]
+    fn memory_that_was_moved_goes_home_while_its_process_lives() {
+        let here = Pid(std::process::id() as i32);
+        let start = Stat::read(here, here.main()).unwrap().start;
+        let moved = |pid, start, from: &[u32]| GuardianEntry::Memory {
+            pid,
+            start,
+            from: from.iter().copied().collect(),
+            home: 4000,
+        };
+        // There is no such node.
+        let refused = Restored { what: LeftChanged::Memory(here), worked: false };
+        assert_eq!(restore_memory(&[moved(here, start, &[0])]), [refused]);
+        assert_eq!(restore_memory(&[moved(here, start, &[0]), moved(here, start, &[])]), []);
+        assert_eq!(restore_memory(&[moved(here, StartTime(1), &[0])]), []);
     }
 
     #[test]

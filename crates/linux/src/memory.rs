@@ -165,8 +165,8 @@ pub fn would_move(pid: Pid, node: u32, machine: &Machine) -> Result<bool, Memory
     Ok(!from.is_empty() && pages(pid)?.on(&from).total() > 0)
 }
 
-/// The nodes whose memory moves to `node`.
-fn others(node: u32, machine: &Machine) -> BTreeSet<u32> {
+/// The nodes from which [`move_to`] moves memory to `node`.
+pub(crate) fn others(node: u32, machine: &Machine) -> BTreeSet<u32> {
     let mut others = with_contexts(machine);
     others.remove(&node);
     others
