@@ -18,8 +18,8 @@
 //! - Threads and child processes that were created meanwhile and inherited a pin get what their
 //!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
 //!   there before the first pin has inherited none, and is left alone unless it was entered.
-//! - A process that was confined as a whole gets its mask back. So do its threads that were created
-//!   meanwhile and inherited less.
+//! - A process that was confined as a whole gets its mask back. So do its threads that were
+//!   created meanwhile and inherited less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.

@@ -74,7 +74,6 @@ struct ApplyJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     would_move: Option<Vec<MoveJson>>,
     memory: Option<&'a MemoryUse>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     memory_stayed: Vec<i32>,
 }
 
