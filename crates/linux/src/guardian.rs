@@ -18,13 +18,13 @@
 //! - Threads and child processes that were created meanwhile and inherited a pin get what their
 //!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
 //!   there before the first pin has inherited none, and is left alone unless it was entered.
-//! - A process that was confined as a whole gets its mask back. So do its threads that were
-//!   created meanwhile and inherited less.
+//! - A process that was confined as a whole gets its mask back. So do its threads that were created
+//!   meanwhile and inherited less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
-//! - Memory that was moved goes back to the node where it lay. This comes last, since it takes long.
-//!   On the ordinary way out pinwise has done it already.
+//! - Memory that was moved goes back to the node where it lay. This comes last, since it takes
+//!   long. On the ordinary way out pinwise has done it already.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
 //!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a process
 //!   that left the process group. It also finds a program that was just being launched.
