@@ -17,7 +17,7 @@ use pinwise_linux::{
 use pinwise_measure::{Interrupt, MemoryPolicy, MemoryUse, ProgramNote};
 use pinwise_placement::{Plan, PlanDifference};
 use pinwise_topology::{CpuSet, Machine};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -173,7 +173,7 @@ pub struct Preview {
     pub moves: Vec<(Pinned, CpuSet)>,
     /// The threads of the plan that the program does not have.
     pub missing: Option<MissingThreads>,
-    /// The processes whose memory would be moved, and to which node.
+    /// The processes that have memory to move, and the node to which it would go.
     pub memory: Vec<(Pid, u32)>,
     /// The number of threads of the plan.
     threads: usize,
@@ -197,7 +197,10 @@ impl Preview {
         let scope = Scope::Trees(vec![pid]);
         let pinner = pinner(scope, plan, EndedThreads::Forgotten)?;
         let memory = match follows(plan) {
-            true => moves_of(pinner.next_places(), &machine).collect(),
+            true => moves_of(pinner.next_places(), &machine)
+                // What the kernel refuses is not known before.
+                .filter(|&(pid, node)| memory::would_move(pid, node, &machine).unwrap_or(true))
+                .collect(),
             false => Vec::new(),
         };
         let moves = pinner.preview();
@@ -226,6 +229,8 @@ pub struct AppliedPlan<'p> {
     refused: HashSet<String>,
     /// Where memory lies since, if the plan says that.
     memory: Result<Option<MemoryUse>, MemoryError>,
+    /// The processes whose memory stayed, because threads of them were refused.
+    stayed: BTreeSet<Pid>,
 }
 
 impl<'p> AppliedPlan<'p> {
@@ -255,8 +260,8 @@ impl<'p> AppliedPlan<'p> {
         machine: Option<&Machine>,
     ) -> Result<Self, ApplyError> {
         let (pinner, refused) = (pinner.noting(notes), HashSet::new());
-        let memory = Ok(None);
-        let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory };
+        let (memory, stayed) = (Ok(None), BTreeSet::new());
+        let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory, stayed };
         loop {
             let news = applied.pinner.pin_new()?;
             if news.is_empty() {
@@ -268,22 +273,31 @@ impl<'p> AppliedPlan<'p> {
         }
     }
 
-    /// Moves the memory of the processes to their threads, if the plan says that.
-    fn move_memory(&self, machine: &Machine) -> Result<Option<MemoryUse>, MemoryError> {
+    /// Moves the memory of the processes to their threads, if the plan says that. A process with a
+    /// thread elsewhere keeps its memory where it is.
+    fn move_memory(&mut self, machine: &Machine) -> Result<Option<MemoryUse>, MemoryError> {
         if !follows(self.plan) {
             return Ok(None);
         }
-        for (pid, node) in moves_of(self.pinner.places(), machine) {
+        self.stayed = self.pinner.refused();
+        let placed = || self.pinner.places().filter(|(pid, _)| !self.stayed.contains(pid));
+        for (pid, node) in moves_of(placed(), machine) {
             match memory::move_to(pid, node, machine) {
                 Ok(()) | Err(MemoryError::Gone(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        let mut pids: Vec<Pid> = self.pinner.places().map(|(pid, _)| pid).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        let nodes = memory::pages_of(&pids, machine)?;
+        let pids: BTreeSet<Pid> = placed().map(|(pid, _)| pid).collect();
+        if pids.is_empty() {
+            return Ok(None);
+        }
+        let nodes = memory::pages_of(&Vec::from_iter(pids), machine)?;
         Ok(Some(MemoryUse { policy: MemoryPolicy::Follow, nodes }))
+    }
+
+    /// The processes whose memory stayed, because a thread of them was refused.
+    pub fn memory_stayed(&self) -> impl Iterator<Item = Pid> {
+        self.stayed.iter().copied()
     }
 
     /// Where the memory lies since the threads were pinned. `None` if the plan does not say it, or

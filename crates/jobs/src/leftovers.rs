@@ -30,6 +30,7 @@ pub fn put_back_leftovers() -> Vec<Notice> {
             let what = match what {
                 LeftChanged::Affinities(pid) => Leftover::Affinities(pid.0),
                 LeftChanged::Number(pid) => Leftover::Number(pid.0),
+                LeftChanged::Memory(pid) => Leftover::Memory(pid.0),
                 LeftChanged::File(path) => Leftover::File(path),
             };
             Notice::PutBack { what, worked }

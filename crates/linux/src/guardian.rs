@@ -18,10 +18,13 @@
 //! - Threads and child processes that were created meanwhile and inherited a pin get what their
 //!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
 //!   there before the first pin has inherited none, and is left alone unless it was entered.
-//! - A process that was confined as a whole gets its mask back. So do its threads that have less.
+//! - A process that was confined as a whole gets its mask back. So do its threads that were created
+//!   meanwhile and inherited less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
+//! - Memory that was moved goes back to the node where it lay. This comes last, since it takes
+//!   long. On the ordinary way out pinwise has done it already.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
 //!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a process
 //!   that left the process group. It also finds a program that was just being launched.
@@ -61,7 +64,7 @@ use pinwise_topology::CpuSet;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::cell::LazyCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -139,6 +142,18 @@ pub enum GuardianEntry {
         /// ([`SETTING_MARK`]).
         setting: Option<String>,
     },
+    /// The memory of a process will be moved away from the node where it lies. The last entry of a
+    /// process counts.
+    Memory {
+        /// The process.
+        pid: Pid,
+        /// When it started.
+        start: StartTime,
+        /// The nodes on which its pages may be from now on. None: they are at home again.
+        from: BTreeSet<u32>,
+        /// The node where they lay.
+        home: u32,
+    },
     /// A program with this mark in its environment is about to be started.
     Launching {
         /// The value of the environment variable.
@@ -157,12 +172,13 @@ pub enum GuardianEntry {
 }
 
 impl GuardianEntry {
-    /// The process whose affinities or number it is about, if that still lives.
+    /// The process whose affinities, number or memory it is about, if that still lives.
     fn living(&self) -> Option<Pid> {
         match self {
             Self::Thread { id, .. } => id.alive().then_some(id.pid),
             Self::Process { pid, start, .. }
             | Self::Confined { pid, start, .. }
+            | Self::Memory { pid, start, .. }
             | Self::Command { pid, start, .. } => lives(*pid, *start).then_some(*pid),
             _ => None,
         }
@@ -240,11 +256,11 @@ impl Guardian {
         })
     }
 
-    /// Whether a thread was entered with its mask.
-    pub fn entered(&self, tid: Tid) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| matches!(entry, GuardianEntry::Thread { id, .. } if id.tid == tid))
+    /// Reports that threads of a confined process will have `cpus`. A thread gets back what it has
+    /// now, unless it has that from an earlier report.
+    pub fn enter_pins(&mut self, threads: &[ThreadId], cpus: &CpuSet) -> Result<(), GuardianError> {
+        let entries = TouchedThreads::in_entries(&self.entries).entries_for(threads, cpus);
+        self.enter(&entries)
     }
 
     /// Waits until the guardian has restored everything. Whether it has.
@@ -270,6 +286,7 @@ impl Drop for Guardian {
         if !self.ended() {
             let _ = self.child.kill().and_then(|()| self.child.wait());
             restore(&self.entries);
+            restore_memory(&self.entries);
         }
         // The guardian has removed it, unless it could not.
         if let Some(ledger) = self.ledger.take() {
@@ -325,7 +342,7 @@ pub fn guardian_main() {
     let _ = rustix::thread::set_name(c"affinity-guard");
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
-    let _punctual = RealtimeClass::raise();
+    let punctual = RealtimeClass::raise();
     let path = std::env::args_os().nth(2).map(PathBuf::from);
     // Others leave the file alone while this has it open.
     let _ledger = path.clone().and_then(Ledger::open);
@@ -347,13 +364,16 @@ pub fn guardian_main() {
         entries.push(entry);
     }
     restore(&entries);
+    // To move memory takes long, and need not be punctual.
+    drop(punctual);
+    restore_memory(&entries);
     // Also a file that could not be opened: the next start would restore everything once more.
     if let Some(path) = path {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Restores everything.
+/// Restores everything but memory.
 fn restore(entries: &[GuardianEntry]) {
     let launched = Launched::in_entries(entries);
     let told = launched.terminate();
@@ -432,6 +452,22 @@ fn restore_files(entries: &[GuardianEntry]) -> Vec<Restored> {
     entries.iter().filter_map(restore).collect()
 }
 
+/// Moves memory back to the node where it lay. Pages in use at that moment stay.
+fn restore_memory(entries: &[GuardianEntry]) -> Vec<Restored> {
+    let mut last = BTreeMap::new();
+    for entry in entries {
+        if let GuardianEntry::Memory { pid, start, from, home } = entry {
+            last.insert(*pid, (*start, from, *home));
+        }
+    }
+    last.retain(|pid, (start, from, _)| !from.is_empty() && lives(*pid, *start));
+    let restored = last.into_iter().map(|(pid, (_, from, home))| Restored {
+        what: LeftChanged::Memory(pid),
+        worked: sys::migrate_pages(pid.0, from, &[home].into()).is_ok(),
+    });
+    restored.collect()
+}
+
 fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     let mut failed = HashSet::new();
     let touched = TouchedThreads::in_entries(entries);
@@ -441,7 +477,9 @@ fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
         }
     }
     failed.extend(release_heirs(entries));
-    let pinned = entries.iter().filter(|entry| !matches!(entry, GuardianEntry::Command { .. }));
+    let pinned = entries.iter().filter(|entry| {
+        !matches!(entry, GuardianEntry::Command { .. } | GuardianEntry::Memory { .. })
+    });
     let processes: BTreeSet<Pid> = pinned.filter_map(GuardianEntry::living).collect();
     let outcome = |pid| {
         let what = LeftChanged::Affinities(pid);
@@ -475,6 +513,11 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         let others = || existing.iter().cloned();
         let own = touched.of_heir(pid, &now, std::iter::once_with(others).flatten());
         own.map_or(Ok(()), |own| affinity::give_back(pid, tid, &own))
+    };
+    let release_confined = |_: Pid, tid: Tid, process: &CpuSet| {
+        let now = affinity::own(tid)?;
+        let less = now != *process && now.is_subset(process);
+        if less && touched.may_be_pin(&now) { affinity::set(tid, process) } else { Ok(()) }
     };
     type Release<'a> = &'a dyn Fn(Pid, Tid, &CpuSet) -> Result<(), AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release<'_>)> = entries
@@ -518,16 +561,6 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
     failed
 }
 
-/// Gives a thread of a confined process the mask of the process if it has only a part of it.
-fn release_confined(_: Pid, tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    let now = affinity::own(tid)?;
-    if now != *process && now.difference(process).is_empty() {
-        affinity::set(tid, process)
-    } else {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -548,6 +581,12 @@ mod tests {
                 command: Some("echo 4 \\\n > n".into()),
                 folder: "/a b".into(),
                 setting: Some("7-1".into()),
+            },
+            GuardianEntry::Memory {
+                pid: Pid(7),
+                start: StartTime(9),
+                from: [0, 2].into(),
+                home: 1,
             },
             GuardianEntry::File {
                 path: "/sys/fs/cgroup/a b/cpu.max".into(),
@@ -600,6 +639,23 @@ mod tests {
         restore(&[entry(here, start, first), entry(here, start, None)]);
         restore(&[entry(here, StartTime(1), first)]);
         assert_eq!(written(), "8\n");
+    }
+
+    #[test]
+    fn memory_that_was_moved_goes_home_while_its_process_lives() {
+        let here = Pid(std::process::id() as i32);
+        let start = Stat::read(here, here.main()).unwrap().start;
+        let moved = |pid, start, from: &[u32]| GuardianEntry::Memory {
+            pid,
+            start,
+            from: from.iter().copied().collect(),
+            home: 4000,
+        };
+        // There is no such node.
+        let refused = Restored { what: LeftChanged::Memory(here), worked: false };
+        assert_eq!(restore_memory(&[moved(here, start, &[0])]), [refused]);
+        assert_eq!(restore_memory(&[moved(here, start, &[0]), moved(here, start, &[])]), []);
+        assert_eq!(restore_memory(&[moved(here, StartTime(1), &[0])]), []);
     }
 
     #[test]

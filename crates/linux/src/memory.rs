@@ -2,8 +2,9 @@
 //!
 //! `migrate_pages(2)` moves the memory of a whole process, and has moved it when it returns.
 //! It moves all pages of one node to one other node, and can never divide them. So memory is only
-//! moved to one node. Without CAP_SYS_NICE it moves only what no other process maps. Nodes without
-//! contexts are left as they are: who puts memory there wants it there.
+//! moved to one node. Without CAP_SYS_NICE it moves only what no other process maps. What others
+//! have read of a file does not count. Nodes without contexts are left as they are: who puts memory
+//! there wants it there.
 
 use crate::process;
 use crate::sys;
@@ -109,10 +110,17 @@ fn page_kilobytes() -> u64 {
 /// Reads the text of `/proc/PID/numa_maps`. Each line is an area: its address, its policy, and
 /// words such as `file=/lib/x`, `anon=3`, `N0=2` and `kernelpagesize_kB=4`. `page` is the size of
 /// an ordinary page in kB.
+///
+/// A file that other processes map too (`mapmax=`) is left out while nobody has written to these
+/// pages (`anon=`, `dirty=`). They lie where another program first read them, as those of libc.
 pub fn numa_maps(text: &str, page: u64) -> NodePages {
     let mut all = NodePages::default();
     for area in text.lines() {
         let words = || area.split_ascii_whitespace().skip(2);
+        let has = |prefix: &str| words().any(|word| word.starts_with(prefix));
+        if has("file=") && has("mapmax=") && !has("anon=") && !has("dirty=") {
+            continue;
+        }
         let size = words().find_map(|word| word.strip_prefix("kernelpagesize_kB=")?.parse().ok());
         let each = size.unwrap_or(page) / page.max(1);
         for word in words() {
@@ -141,12 +149,27 @@ pub fn movable_pages(pid: Pid, machine: &Machine) -> Result<NodePages, MemoryErr
 /// # Errors
 /// It is not permitted, or the node has no memory.
 pub fn move_to(pid: Pid, node: u32, machine: &Machine) -> Result<(), MemoryError> {
-    let (mut from, to) = (with_contexts(machine), [node].into());
-    from.remove(&node);
+    let (from, to) = (others(node, machine), [node].into());
     if !from.is_empty() {
         sys::migrate_pages(pid.0, &from, &to).map_err(|cause| named(pid, &to, cause))?;
     }
     Ok(())
+}
+
+/// Whether [`move_to`] would move pages of a process.
+///
+/// # Errors
+/// As [`pages`].
+pub fn would_move(pid: Pid, node: u32, machine: &Machine) -> Result<bool, MemoryError> {
+    let from = others(node, machine);
+    Ok(!from.is_empty() && pages(pid)?.on(&from).total() > 0)
+}
+
+/// The nodes from which [`move_to`] moves memory to `node`.
+pub(crate) fn others(node: u32, machine: &Machine) -> BTreeSet<u32> {
+    let mut others = with_contexts(machine);
+    others.remove(&node);
+    others
 }
 
 fn with_contexts(machine: &Machine) -> BTreeSet<u32> {
@@ -289,6 +312,17 @@ mod tests {
             7ffdc223e000 default stack\n\
             N7=1\n";
         assert_eq!(numa_maps(text, 4), [(0, 4), (1, 1027)].into_iter().collect());
+    }
+
+    #[test]
+    fn a_file_that_others_have_read_is_no_memory_of_the_program() {
+        let text = "\
+            7f0000000000 default file=/lib/libc.so.6 mapped=300 mapmax=40 N0=300\n\
+            7f0000100000 default file=/lib/libc.so.6 anon=2 dirty=2 mapmax=2 N1=2\n\
+            7f0000200000 default file=/dev/shm/x dirty=5 mapmax=3 N1=5\n\
+            7f0000300000 default heap anon=9 mapmax=2 N1=9\n\
+            7f0000400000 default file=/usr/bin/own mapped=4 N1=4\n";
+        assert_eq!(numa_maps(text, 4), [(1, 20)].into_iter().collect());
     }
 
     proptest! {

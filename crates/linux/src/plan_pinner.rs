@@ -20,7 +20,7 @@ use crate::thread_names::{self, UnnamedThread};
 use crate::undo_notes::UndoNotes;
 use pinwise_measure::Thread;
 use pinwise_topology::CpuSet;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -84,6 +84,8 @@ pub struct PinnerThread {
     wanted: Option<usize>,
     /// The wanted name whose CPUs it has, or was refused.
     place: Option<usize>,
+    /// Whether it was refused there.
+    refused: bool,
     /// What it had before its first pin.
     own: Option<CpuSet>,
 }
@@ -235,6 +237,11 @@ impl PlanPinner {
         self.living().filter_map(|seen| Some((seen.id.pid, &self.wanted[seen.place?].1)))
     }
 
+    /// The processes with threads that were refused their place.
+    pub fn refused(&self) -> BTreeSet<Pid> {
+        self.living().filter(|seen| seen.refused).map(|seen| seen.id.pid).collect()
+    }
+
     /// Whether every process has ended.
     pub fn ended(&self) -> bool {
         self.roster.members().is_empty()
@@ -305,6 +312,7 @@ impl PlanPinner {
                 asked: since,
                 wanted: None,
                 place: None,
+                refused: false,
                 own: None,
             }
         }));
@@ -402,9 +410,11 @@ impl PlanPinner {
                     if let Some(own) = &self.seen[index].own {
                         *before = before.union(own);
                     }
+                    self.seen[index].refused = result.is_err();
                     news.push(Pinned { name, tid: id.tid, cpus, result });
                 }
                 None => {
+                    self.seen[index].refused = false;
                     let seen = &self.seen[index];
                     if let Some(own) = seen.own.clone().or_else(|| self.own(seen)) {
                         // It has ended, or its process may not be touched: then it was not pinned

@@ -26,7 +26,7 @@ pub(crate) fn memory_nodes(pid: Pid) -> Option<CpuSet> {
 }
 
 /// The threads of these processes and of their descendants.
-pub(crate) fn family_threads(pids: &[Pid]) -> Vec<ThreadId> {
+pub fn family_threads(pids: &[Pid]) -> Vec<ThreadId> {
     let family = [pids.to_vec(), descendants(pids, &all().unwrap_or_default())].concat();
     let living =
         |pid: Pid, tid: Tid| Some(ThreadId { pid, tid, start: Stat::read(pid, tid).ok()?.start });

@@ -3,6 +3,7 @@
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, is_of_kernel, of_heir};
 use crate::launch::{Launch, LaunchedProgram};
+use crate::memory;
 use crate::process;
 use crate::process_lock::ProcessLock;
 use crate::roster::{Changes, Member, Roster, Scope};
@@ -13,7 +14,7 @@ use crate::thread_scan::{HARDLY_RUNS, ScannedThread, same_crew, scan};
 use pinwise_measure::{Interrupt, MeasureError};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::cell::LazyCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -478,6 +479,19 @@ impl Target {
             self.moved.push(MovedThread { id, now });
         }
         entries
+    }
+
+    /// Has the guardian move the memory of a process to the node `home` however pinwise ends, until
+    /// it is `back` there. One that pinwise launched ends first.
+    pub fn guard_memory(
+        &mut self,
+        (pid, start): (Pid, StartTime),
+        (home, back): (u32, bool),
+        machine: &Machine,
+    ) -> Result<(), TargetError> {
+        let from = if back { BTreeSet::new() } else { memory::others(home, machine) };
+        let entry = GuardianEntry::Memory { pid, start, from, home };
+        self.guardian.as_mut().map_or(Ok(()), |guardian| Ok(guardian.enter(&[entry])?))
     }
 
     /// Forgets threads that have ended.

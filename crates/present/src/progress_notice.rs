@@ -183,6 +183,8 @@ pub enum Leftover {
     Affinities(i32),
     /// The number that a command set for a process.
     Number(i32),
+    /// The memory of a process: the nodes it lay on.
+    Memory(i32),
     /// The text of a file of a control group.
     File(PathBuf),
 }
@@ -286,6 +288,7 @@ fn put_back(what: &Leftover, worked: bool) -> String {
     let (owner, changed) = match what {
         Leftover::Affinities(pid) => (format!("process {pid}"), "affinities"),
         Leftover::Number(pid) => (format!("process {pid}"), "number"),
+        Leftover::Memory(pid) => (format!("process {pid}"), "memory"),
         Leftover::File(path) => (format!("file {}", path.display()), "text"),
     };
     if worked {

@@ -1,8 +1,8 @@
 //! Notices rows that have changed on disk.
 //!
 //! SQLite finds damage of its own structure only. A digit of a measurement may change, or a row
-//! disappear, without a word. So a separate table has a digest of each row of `campaign` and
-//! `record`. Both are written together. Rows of `part` and `machine` have none.
+//! disappear, without a word. So a separate table has a digest of each row of `campaign`, `record`,
+//! `part` and `machine`. Both are written together.
 
 use super::error::unusable;
 use super::{CampaignId, Store, StoreError};
@@ -12,6 +12,13 @@ use rusqlite::{Connection, OptionalExtension, Row};
 /// The number that stands for the campaign's own row.
 const OWN_ROW: i64 = -1;
 
+/// The number that stands for a campaign's session 0. The next one is below.
+const FIRST_SESSION: i64 = -2;
+
+/// The campaign that stands for the machines. Its records are their rows. No campaign has this
+/// number.
+const MACHINES: i64 = 0;
+
 /// What is read of a campaign. A column that a later version adds is none of these.
 const CAMPAIGN: &str = "id, started, kind, parent, step, command, machine, alike, workload, unit,
     simulated, question, seed, state, conclusion";
@@ -19,6 +26,12 @@ const CAMPAIGN: &str = "id, started, kind, parent, step, command, machine, alike
 /// What is read of a record.
 const RECORD: &str = "number, purpose, assignment, windows, performance, duration_s, spread, error,
     retry, detail, elapsed_s";
+
+/// What is read of a session.
+const SESSION: &str = "part.number, met";
+
+/// What is read about a machine.
+const MACHINE: &str = "id, at, kind, topology, model, fingerprint, document";
 
 /// Writes the digest of a campaign's row, in the transaction that writes the row.
 pub(super) fn seal_campaign(connection: &Connection, id: i64) -> rusqlite::Result<()> {
@@ -32,6 +45,20 @@ pub(super) fn seal_record(connection: &Connection, id: i64, number: i64) -> rusq
     let row = format!("SELECT {RECORD} FROM record WHERE campaign = ? AND number = ?");
     let digest = connection.prepare_cached(&row)?.query_row([id, number], digest_of)?;
     seal(connection, id, number, digest)
+}
+
+/// Writes the digest of a session's row, as above.
+pub(super) fn seal_session(connection: &Connection, id: i64, number: i64) -> rusqlite::Result<()> {
+    let row = format!("SELECT {SESSION} FROM part WHERE campaign = ? AND number = ?");
+    let digest = connection.prepare_cached(&row)?.query_row([id, number], digest_of)?;
+    seal(connection, id, FIRST_SESSION - number, digest)
+}
+
+/// Writes the digest of a row about a machine, as above.
+pub(super) fn seal_machine(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+    let row = format!("SELECT {MACHINE} FROM machine WHERE id = ?");
+    let digest = connection.prepare_cached(&row)?.query_row([id], digest_of)?;
+    seal(connection, MACHINES, id, digest)
 }
 
 fn seal(connection: &Connection, id: i64, number: i64, digest: i64) -> rusqlite::Result<()> {
@@ -54,9 +81,30 @@ impl Store {
         let rows = format!(
             "SELECT digest, {RECORD} FROM digest
              LEFT JOIN record ON record.campaign = digest.campaign AND number = digest.record
-             WHERE digest.campaign = ? AND digest.record <> {OWN_ROW}"
+             WHERE digest.campaign = ? AND digest.record > {OWN_ROW}"
         );
         self.check(id, &rows)
+    }
+
+    /// Fails if what disturbed a campaign is not as it was written, or is gone.
+    pub(super) fn check_sessions(&self, id: CampaignId) -> Result<(), StoreError> {
+        let rows = format!(
+            "SELECT digest, {SESSION} FROM digest LEFT JOIN part
+             ON part.campaign = digest.campaign AND part.number = {FIRST_SESSION} - digest.record
+             WHERE digest.campaign = ? AND digest.record <= {FIRST_SESSION}"
+        );
+        self.check(id, &rows)
+    }
+
+    /// Fails if a row about a machine is not as it was written.
+    pub(super) fn check_machine(&self, id: i64) -> Result<(), StoreError> {
+        let row = format!(
+            "SELECT digest, {MACHINE} FROM digest LEFT JOIN machine ON id = record
+             WHERE campaign = {MACHINES} AND record = ?"
+        );
+        let reason = "is damaged: what it knows about this machine is not as it was written; \
+                      restore the file from a copy, or run pinwise characterize again";
+        if self.is_intact(id, &row)? { Ok(()) } else { Err(unusable(&self.path, reason)) }
     }
 
     /// Campaigns whose rows are gone.
@@ -66,14 +114,14 @@ impl Store {
         }
         // One step for each campaign, not for each record.
         let lost = "WITH RECURSIVE sealed (id) AS (
-                        SELECT min(campaign) FROM digest UNION ALL
+                        SELECT min(campaign) FROM digest WHERE campaign > ? UNION ALL
                         SELECT (SELECT min(campaign) FROM digest WHERE campaign > id) FROM sealed
                         WHERE id IS NOT NULL)
                     SELECT id FROM sealed
                     WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM campaign)";
         self.read(|connection| {
             let mut statement = connection.prepare(lost)?;
-            statement.query_map([], |row| row.get(0).map(CampaignId))?.collect()
+            statement.query_map([MACHINES], |row| row.get(0).map(CampaignId))?.collect()
         })
     }
 
@@ -88,20 +136,23 @@ impl Store {
     }
 
     fn check(&self, id: CampaignId, rows: &str) -> Result<(), StoreError> {
+        if self.is_intact(id.0, rows)? { Ok(()) } else { Err(self.damaged(id)) }
+    }
+
+    fn is_intact(&self, id: i64, rows: &str) -> Result<bool, StoreError> {
         if !self.has_digests() {
-            return Ok(());
+            return Ok(true);
         }
-        let intact = self.read(|connection| {
+        self.read(|connection| {
             let mut statement = connection.prepare(rows)?;
-            let mut rows = statement.query([id.0])?;
+            let mut rows = statement.query([id])?;
             while let Some(row) = rows.next()? {
                 if row.get::<_, i64>(0)? != digest_from(row, 1) {
                     return Ok(false);
                 }
             }
             Ok(true)
-        })?;
-        if intact { Ok(()) } else { Err(self.damaged(id)) }
+        })
     }
 }
 

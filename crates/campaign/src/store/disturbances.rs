@@ -1,6 +1,7 @@
 //! What disturbed the measurements of a campaign, session by session. A session ends with the
 //! process that measures. The table is called `part`, as it was when the format began.
 
+use super::digest::seal_session;
 use super::row::text;
 use super::{CampaignId, Store, StoreError};
 use pinwise_measure::Disturbances;
@@ -12,6 +13,7 @@ impl Store {
         if !self.has_table("part")? {
             return Ok(Vec::new());
         }
+        self.check_sessions(id)?;
         self.read(|connection| {
             let mut statement =
                 connection.prepare("SELECT met FROM part WHERE campaign = ? ORDER BY number")?;
@@ -35,6 +37,7 @@ impl Store {
         session: i64,
         disturbances: &Disturbances,
     ) -> Result<(), StoreError> {
+        self.upgrade()?;
         let disturbances = text(disturbances);
         self.sql(|connection| {
             let transaction =
@@ -45,6 +48,7 @@ impl Store {
                 "INSERT OR REPLACE INTO part (campaign, number, met) VALUES (?, ?, ?)",
                 (id.0, session, disturbances),
             )?;
+            seal_session(&transaction, id.0, session)?;
             transaction.commit()
         })
     }

@@ -1,5 +1,6 @@
 //! What was found out about machines, in the form in which its finder writes it.
 
+use super::digest::seal_machine;
 use super::row::text;
 use super::{Store, StoreError};
 use pinwise_topology::Fingerprint;
@@ -38,6 +39,7 @@ impl Store {
                 (kind, &fingerprint.topology, &fingerprint.model, text(fingerprint), &document),
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
+            seal_machine(&transaction, stored.0)?;
             transaction.commit()?;
             Ok(stored)
         })?;
@@ -46,6 +48,9 @@ impl Store {
 
     /// The latest document of `kind` about a machine with the topology and model of `fingerprint`.
     /// The conditions (kernel, governor) may differ. `None` if there is none.
+    ///
+    /// # Errors
+    /// It is not as it was written.
     pub fn about_machine(
         &self,
         fingerprint: &Fingerprint,
@@ -64,6 +69,7 @@ impl Store {
                 )
                 .optional()
         })?;
+        found.iter().try_for_each(|&(id, ..)| self.check_machine(id))?;
         Ok(found.map(|(id, at, document)| MachineDocument {
             id,
             at,
@@ -103,5 +109,20 @@ mod tests {
         assert_eq!(found(&fingerprint("4x2"), "a").as_deref(), Some("4"));
         assert_eq!(found(&fingerprint("4x2"), "b"), None);
         assert_eq!(found(&fingerprint("8x2"), "a"), None);
+    }
+
+    #[test]
+    fn a_document_that_has_changed_on_disk_is_refused_until_there_is_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        let machine = Fingerprint::of(&Machine::from_shape("2x2").unwrap());
+        store.add_about_machine(&machine, "a", "17".into()).unwrap();
+        let damage = "UPDATE machine SET document = '19'";
+        store.sql(|connection| connection.execute_batch(damage)).unwrap();
+        let refused = store.about_machine(&machine, "a").unwrap_err().to_string();
+        assert!(refused.contains("is damaged: what it knows about this machine"), "{refused}");
+        assert!(store.list().unwrap().unreadable.is_empty(), "no campaign is damaged");
+        let again = store.add_about_machine(&machine, "a", "17".into()).unwrap();
+        assert_eq!(store.about_machine(&machine, "a").unwrap(), Some(again));
     }
 }

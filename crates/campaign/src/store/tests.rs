@@ -348,6 +348,15 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     assert_eq!(store.disturbances(id).unwrap(), of_id);
     assert_eq!(store.journal(id).unwrap().disturbances().unwrap(), of_id);
     assert_eq!((store.next_session(id).unwrap(), store.next_session(other).unwrap()), (2, 1));
+    assert!(store.records(id).unwrap().is_empty());
+    for damage in ["UPDATE part SET met = replace(met, '0.3', '0.2')", "DELETE FROM part"] {
+        let damage = format!("SAVEPOINT whole; {damage} WHERE campaign = 1 AND number = 0");
+        store.sql(|connection| connection.execute_batch(&damage)).unwrap();
+        let refused = store.disturbances(id).unwrap_err().to_string();
+        assert!(refused.contains("is damaged: campaign 1 is not as it was written"), "{refused}");
+        let whole = "ROLLBACK TO whole; RELEASE whole";
+        store.sql(|connection| connection.execute_batch(whole)).unwrap();
+    }
     store.delete(id).unwrap();
     assert_eq!(
         (store.disturbances(id).unwrap().len(), store.disturbances(other).unwrap().len()),

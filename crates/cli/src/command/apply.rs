@@ -74,6 +74,7 @@ struct ApplyJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     would_move: Option<Vec<MoveJson>>,
     memory: Option<&'a MemoryUse>,
+    memory_stayed: Vec<i32>,
 }
 
 /// A process whose memory would be moved, and the node.
@@ -172,6 +173,7 @@ impl Apply {
                         .collect(),
                 ),
                 memory: None,
+                memory_stayed: Vec::new(),
             })?;
         } else {
             preview.moves.iter().try_for_each(|(pinned, now)| {
@@ -257,8 +259,8 @@ fn tell(event: PlanEvent<'_>) -> io::Result<()> {
     }
 }
 
-/// One line for each thread that was found, and one for memory that was moved. A reason that
-/// several were refused for is given once.
+/// One line for each thread that was found, and lines for memory that was moved or stayed. A reason
+/// that several were refused for is given once.
 pub(crate) fn print(applied: &AppliedPlan<'_>) -> anyhow::Result<()> {
     let mut reasons: Vec<&AffinityError> = Vec::new();
     applied.pinned().iter().try_for_each(|thread| match &thread.result {
@@ -269,6 +271,11 @@ pub(crate) fn print(applied: &AppliedPlan<'_>) -> anyhow::Result<()> {
             reasons.extend(result.as_ref().err());
             output::print(&line(thread))
         }
+    })?;
+    applied.memory_stayed().try_for_each(|pid| {
+        output::print(&format!(
+            "memory of process {pid} stays: not all of its threads are pinned\n"
+        ))
     })?;
     applied.memory().map_or(Ok(()), |held| {
         output::print(&format!("memory: {}; --undo leaves it there\n", memory(held)))
@@ -299,6 +306,7 @@ fn document<'a>(applied: &'a AppliedPlan<'_>, not_found: &'a [String]) -> ApplyJ
         not_found,
         would_move: None,
         memory: applied.memory(),
+        memory_stayed: applied.memory_stayed().map(|pid| pid.0).collect(),
     }
 }
 

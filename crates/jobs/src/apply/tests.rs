@@ -232,6 +232,19 @@ fn a_thread_is_refused_until_one_of_its_name_is_pinned() {
 }
 
 #[test]
+fn the_memory_of_a_process_stays_where_a_thread_was_refused() {
+    let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
+    let mut plan = plan(&["sh"]);
+    plan.memory = PlannedMemory::new(MemoryPolicy::Follow, &this_machine().unwrap(), &cpu());
+    plan.threads[0].cpus = [pinwise_topology::CpuId(8191)].into_iter().collect();
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let options = ApplyOptions { force: true, set_number: false };
+    let applied = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap();
+    assert_eq!(applied.memory_stayed().collect::<Vec<_>>(), [shell.pid()]);
+    assert_eq!(applied.memory(), None);
+}
+
+#[test]
 fn a_watch_ends_when_it_is_asked_to_stop_and_with_the_program() {
     let (notes, shell) = (tempfile::tempdir().unwrap(), Shell::start());
     let plan = plan(&["sh"]);
@@ -458,8 +471,11 @@ fn the_memory_of_a_running_program_follows_a_plan_and_is_not_interleaved() {
         match program.apply(&plan, options, folder.path(), &mut |_| Ok(())) {
             Ok(applied) => {
                 assert_eq!(shell.cpus(), cpu());
+                // On one node there is nowhere to move it.
                 let node = *machine.nearest_memory(&cpu()).first().unwrap();
-                assert_eq!(preview.unwrap().memory, [(shell.pid(), node)]);
+                let moves = preview.unwrap().memory;
+                assert!(moves.is_empty() || moves == [(shell.pid(), node)], "{moves:?}");
+                assert!(moves.is_empty() || machine.memory_nodes().len() > 1, "{moves:?}");
                 (applied.memory().cloned(), applied.complete().map_err(|error| error.to_string()))
             }
             Err(error) => {

@@ -45,6 +45,7 @@ impl Launched {
                 | GuardianEntry::Pinned { .. }
                 | GuardianEntry::Confined { .. }
                 | GuardianEntry::File { .. }
+                | GuardianEntry::Memory { .. }
                 | GuardianEntry::Command { .. } => {}
             }
         }

@@ -13,7 +13,9 @@
 //! launched goes on: its number may mean another program by now. Without a folder of this user that
 //! can be written, there is no file.
 
-use super::{GuardianEntry, lines, restore_affinities, restore_files, run_commands};
+use super::{
+    GuardianEntry, lines, restore_affinities, restore_files, restore_memory, run_commands,
+};
 use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
@@ -43,6 +45,8 @@ pub enum LeftChanged {
     Number(Pid),
     /// The text of a file of a control group.
     File(PathBuf),
+    /// Where the memory of a process lies.
+    Memory(Pid),
 }
 
 /// What became of one thing that a killed pinwise left changed. What is gone is not among them.
@@ -97,6 +101,7 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
         restored.extend(restore_files(&entries));
         restored.extend(restore_affinities(&entries));
         restored.extend(run_commands(&entries));
+        restored.extend(restore_memory(&entries));
     }
     let rest = failed(entries, &restored);
     if rest.is_empty() {
@@ -130,6 +135,7 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
         | GuardianEntry::Pinned { .. }
         | GuardianEntry::Confined { .. } => affinities,
         GuardianEntry::Command { pid, .. } => failed.contains(&&LeftChanged::Number(*pid)),
+        GuardianEntry::Memory { pid, .. } => failed.contains(&&LeftChanged::Memory(*pid)),
         GuardianEntry::File { path, .. } => failed.contains(&&LeftChanged::File(path.clone())),
         GuardianEntry::Launching { .. }
         | GuardianEntry::Launched { .. }

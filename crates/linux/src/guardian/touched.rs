@@ -73,9 +73,45 @@ impl<'a> TouchedThreads<'a> {
     /// Whether a thread that was pinned is to get back what it had. Otherwise it keeps what another
     /// gave it since.
     pub(crate) fn is_ours(&self, id: ThreadId) -> bool {
-        let (Some(thread), Ok(now)) = (self.0.get(&id), affinity::own(id.tid)) else { return true };
-        let known = thread.pins.is_empty() || thread.pins.contains(&&now);
-        known || now == *thread.own || is_of_kernel(id.pid, &now, thread.own)
+        affinity::own(id.tid).map_or(true, |now| !self.has_of_its_own(id, &now))
+    }
+
+    /// Whether the affinity `now` of a thread is neither what it had nor a pin.
+    fn has_of_its_own(&self, id: ThreadId, now: &CpuSet) -> bool {
+        let Some(thread) = self.0.get(&id) else { return false };
+        let known = thread.pins.is_empty() || thread.pins.contains(&now);
+        !(known || now == thread.own || is_of_kernel(id.pid, now, thread.own))
+    }
+
+    /// Whether a thread may have `now` from a pin of any of the threads.
+    pub(super) fn may_be_pin(&self, now: &CpuSet) -> bool {
+        let unknown = || self.0.values().all(|thread| thread.pins.is_empty());
+        self.0.values().any(|thread| thread.pins.contains(&now)) || unknown()
+    }
+
+    /// What the guardian must know before these threads get `pin`. A thread that is new, or that
+    /// another has moved, gets back what it has now. One that inherited a pin is an heir.
+    pub(super) fn entries_for(&self, threads: &[ThreadId], pin: &CpuSet) -> Vec<GuardianEntry> {
+        let (mut entries, mut pins) = (Vec::new(), Vec::new());
+        for &id in threads {
+            let Ok(now) = affinity::own(id.tid) else { continue };
+            let known = self.0.get(&id);
+            let is_heir = || self.0.values().any(|thread| thread.pins.contains(&&now));
+            let own = match known {
+                Some(_) => self.has_of_its_own(id, &now),
+                None => !is_heir(),
+            };
+            if own || known.is_some_and(|thread| !thread.pins.contains(&pin)) {
+                pins.push((id, pin.clone()));
+            }
+            if own {
+                entries.push(GuardianEntry::Thread { id, mask: now });
+            }
+        }
+        if !pins.is_empty() {
+            entries.push(GuardianEntry::Pinned { pins });
+        }
+        entries
     }
 
     /// What a thread gets that appeared after the first pin, if it is an heir. `existing` are the
@@ -202,5 +238,37 @@ mod tests {
         assert_eq!(is_ours(&all, &[&away]), now.len() == 1, "another moved it");
         affinity::set(id.tid, &now).unwrap();
         assert!(is_ours(&away, &[&first]), "the kernel took the pin away");
+    }
+
+    #[test]
+    fn a_thread_that_is_confined_again_gets_back_what_it_has_chosen_since() {
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let start = Stat::read(pid, pid.main()).unwrap().start;
+        let id = ThreadId { pid, tid: pid.main(), start };
+        let all = affinity::own(id.tid).unwrap();
+        let chosen: CpuSet = all.first().into_iter().collect();
+        affinity::set(id.tid, &chosen).unwrap();
+        let (pin, again) = (set("9000"), set("9001"));
+        let noted =
+            |known: &[GuardianEntry]| TouchedThreads::in_entries(known).entries_for(&[id], &again);
+        let own = GuardianEntry::Thread { id, mask: chosen.clone() };
+        let pinned = GuardianEntry::Pinned { pins: vec![(id, again.clone())] };
+        assert_eq!(noted(&[]), [own.clone(), pinned.clone()], "it is new");
+        if all.len() > 1 {
+            let known = entries(&[(id, "9000-9003", &["9000"])]);
+            assert_eq!(noted(&known), [own, pinned.clone()], "it moved itself");
+        }
+        let chosen = chosen.to_string();
+        let known = entries(&[(id, "9000-9003", &["9000", &chosen])]);
+        assert_eq!(noted(&known), [pinned], "it has a pin");
+        let known = entries(&[(id, "9000-9003", &["9001", &chosen])]);
+        assert_eq!(noted(&known), [], "that is known");
+        let other = entries(&[(thread(pid.0, 1), "9000-9003", &[&chosen])]);
+        assert_eq!(noted(&other), [], "it is an heir");
+        let may_be_pin =
+            |known: &[GuardianEntry]| TouchedThreads::in_entries(known).may_be_pin(&pin);
+        assert!(may_be_pin(&[]) && may_be_pin(&known[..1]), "an earlier version named no pins");
+        assert!(!may_be_pin(&known));
     }
 }

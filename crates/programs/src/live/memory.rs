@@ -50,16 +50,18 @@ struct Process {
     settled: Option<Option<u32>>,
     /// Whether it was moved, or its parent's.
     moved: bool,
+    /// Whether the guardian knows its home.
+    guarded: bool,
 }
 
 impl Process {
     fn new(start: StartTime, before: NodePages) -> Self {
-        Self { start, before, settled: Some(None), moved: false }
+        Self { start, before, settled: Some(None), moved: false, guarded: false }
     }
 
     /// One that `self` has forked, maybe while its memory was away.
     fn child(&self, start: StartTime) -> Self {
-        Self { start, settled: None, ..self.clone() }
+        Self { start, settled: None, guarded: false, ..self.clone() }
     }
 
     /// The node to which memory is put back. `None`: it lies on several or has no pages, and is
@@ -198,6 +200,11 @@ impl LiveTestbed {
                 let over = "the budget ended while memory was moved: raise --budget";
                 return Err(MeasureError::new(Retry::Same, over));
             }
+            if let Some(home) = process.home().filter(|_| !process.guarded) {
+                let id = (pid, process.start);
+                self.target.guard_memory(id, (home, false), &self.machine)?;
+                process.guarded = true;
+            }
             // Also if only some pages can be moved.
             (process.settled, process.moved, moved) = (None, true, true);
             unless_gone(move_to(pid, node, &self.machine)).map_err(refused)?;
@@ -222,8 +229,11 @@ impl LiveTestbed {
         processes.0.retain(|_, process| process.moved);
         processes.prune(start);
         for (&pid, process) in &processes.0 {
+            let Some(home) = process.home() else { continue };
             // Where the memory lies then shows whether this was refused.
-            let _ = process.home().map(|home| move_to(pid, home, &self.machine));
+            let _ = move_to(pid, home, &self.machine);
+            // At worst the guardian does it again.
+            let _ = self.target.guard_memory((pid, process.start), (home, true), &self.machine);
         }
         let (mut elsewhere, mut all) = (0.0, 0.0);
         for (&pid, Process { before, .. }) in &processes.0 {

@@ -10,7 +10,7 @@
 use super::command_template::PLACE;
 use pinwise_linux::{
     Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, effective_cpus, process,
-    thread::{Pid, Stat, ThreadId, Tid},
+    thread::{Pid, Stat, ThreadId},
 };
 use pinwise_measure::ProgramNote;
 use pinwise_metric::{CommandError, run};
@@ -171,40 +171,24 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
         None => {
             let mask = affinity::own(root.main()).map_err(|error| told(&error))?;
             let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
-            // Before the first limit, what a thread has is its own.
-            let own = family(root).into_iter().filter_map(|(pid, tid)| {
-                let mask = affinity::own(tid).ok()?;
-                entry(pid, tid, mask)
-            });
             let confined = GuardianEntry::Confined { pid: root, start, mask: mask.clone() };
-            let entries: Vec<GuardianEntry> = std::iter::once(confined).chain(own).collect();
-            guardian.enter(&entries).map_err(|error| told(&error))?;
+            guardian.enter(&[confined]).map_err(|error| told(&error))?;
             mask
         }
     };
     let online = affinity::online().map_err(|error| told(&error))?;
-    let usable = mask.intersection(&online);
-    let cpus = first(&usable, n)?;
-    // Whether an earlier call has left these CPUs.
-    let ours = |now: &CpuSet| first(&usable, now.len() as u32).is_ok_and(|ours| ours == *now);
+    let cpus = first(&mask.intersection(&online), n)?;
     for _ in 0..LOOKS {
+        let threads = process::family_threads(&[root]);
+        guardian.enter_pins(&threads, &cpus).map_err(|error| told(&error))?;
         let mut changed = false;
-        for (pid, tid) in family(root) {
-            match affinity::own(tid) {
-                Ok(now) if now == cpus => {}
-                Ok(now) => {
-                    // A thread that had other CPUs gets these back.
-                    if now != mask && !ours(&now) && !guardian.entered(tid) {
-                        let Some(entry) = entry(pid, tid, now) else { continue };
-                        guardian.enter(&[entry]).map_err(|error| told(&error))?;
-                    }
-                    match affinity::set(tid, &cpus) {
-                        Ok(()) => changed = true,
-                        Err(affinity::AffinityError::Gone(_)) => {}
-                        Err(error) => return Err(error.to_string()),
-                    }
+        for ThreadId { tid, .. } in threads {
+            if affinity::own(tid).is_ok_and(|now| now != cpus) {
+                match affinity::set(tid, &cpus) {
+                    Ok(()) => changed = true,
+                    Err(affinity::AffinityError::Gone(_)) => {}
+                    Err(error) => return Err(error.to_string()),
                 }
-                Err(_) => {}
             }
         }
         if !changed {
@@ -212,20 +196,6 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The threads of a process and of its descendants, with their processes.
-fn family(root: Pid) -> Vec<(Pid, Tid)> {
-    let descendants = process::descendants(&[root], &process::all().unwrap_or_default());
-    let threads = |pid| process::threads(pid).unwrap_or_default().into_iter();
-    let family = std::iter::once(root).chain(descendants);
-    family.flat_map(|pid| threads(pid).map(move |tid| (pid, tid))).collect()
-}
-
-/// What the guardian hears of a thread; `None` if it has ended.
-fn entry(pid: Pid, tid: Tid, mask: CpuSet) -> Option<GuardianEntry> {
-    let id = ThreadId { pid, tid, start: Stat::read(pid, tid).ok()?.start };
-    Some(GuardianEntry::Thread { id, mask })
 }
 
 /// Reads a file of a control group. Its text is entered with the guardian before the first change.

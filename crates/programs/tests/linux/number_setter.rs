@@ -54,7 +54,7 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
     affinity::set(threads[2], &own).unwrap();
     let before = masks(&threads);
     let mut prober = prober(program.pid(), NumberSetter::Affinity);
-    for n in [1, 2, 1] {
+    for (n, moves) in [(1, true), (2, false), (1, false)] {
         prober.probe(n, WINDOW).unwrap();
         let expected: CpuSet = before[0].iter().take(n as usize).collect();
         assert!(
@@ -62,14 +62,19 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
             "n = {n}: {:?}",
             masks(&threads)
         );
-        // As a cpuset that changes meanwhile.
-        affinity::set(threads[1], &own).unwrap();
+        // As if it chose a place meanwhile.
+        if moves {
+            affinity::set(threads[1], &own).unwrap();
+        }
     }
     let refused = prober.probe(9000, WINDOW).unwrap_err().message;
     assert!(refused.contains("there are") && !refused.contains('\n'), "{refused}");
     prober.settle(1).unwrap();
+    // One more chooses a place, and is not confined after that.
+    affinity::set(threads[0], &own).unwrap();
     drop(prober);
-    assert_eq!(masks(&threads), before, "as it was, also the thread with a place of its own");
+    let own = [own.clone(), own.clone(), own];
+    assert_eq!(masks(&threads), own, "the place that it had, or that it has chosen since");
 }
 
 /// Confines `pid` as if its CPUs were offline, and prints the notes.
