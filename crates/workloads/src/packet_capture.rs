@@ -3,18 +3,15 @@
 //! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated
 //! packets). That is what the captured link carried. The file is input from strangers; whatever is
 //! wrong with it ends in a [`PacketCaptureError`].
+//!
+//! Only the frames are read. The IETF's drafts `draft-ietf-opsawg-pcap` and
+//! `draft-ietf-opsawg-pcapng` define the formats.
 
 use crate::frame::Layout;
 use crate::traffic::Traffic;
-use pcap_parser::nom::{self, IResult};
-use pcap_parser::traits::PcapNGPacketBlock;
-use pcap_parser::{
-    Block, Linktype, PcapError, parse_block_be, parse_block_le, parse_pcap_frame,
-    parse_pcap_frame_be, parse_pcap_header,
-};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// A pool takes this many bytes of a capture and leaves the rest out.
@@ -25,7 +22,7 @@ const LARGEST_POOL: usize = 256 << 20;
 const LONGEST_FRAME: usize = 16 << 10;
 
 /// No longer record is read, whatever length the file states.
-const LONGEST_RECORD: usize = 8 << 20;
+const LONGEST_RECORD: u32 = 8 << 20;
 
 /// Why a capture file cannot be used. One line, naming the file.
 #[derive(Debug, thiserror::Error)]
@@ -104,55 +101,68 @@ impl Capture {
         Ok(capture)
     }
 
-    fn read(&mut self, mut file: impl Read) -> Result<(), Fault> {
-        // Neither format has a shorter header.
-        let mut header = [0; 24];
-        file.read_exact(&mut header)?;
-        // The type of a pcapng section header, the same in both byte orders.
-        if header.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) {
-            self.read_pcapng(header.as_slice().chain(file))
-        } else {
-            self.read_pcap(&header, file)
-        }
+    fn read(&mut self, file: impl Read) -> Result<(), Fault> {
+        let mut file = CaptureFile { file: BufReader::new(file), record: Vec::new() };
+        let magic = file.array()?;
+        if magic == SECTION_HEADER { self.read_pcapng(file) } else { self.read_pcap(magic, file) }
     }
 
-    fn read_pcap(&mut self, header: &[u8], file: impl Read) -> Result<(), Fault> {
-        let header = match parse_pcap_header(header) {
-            Ok((_, header)) if !header.is_modified_format() => header,
+    fn read_pcap(&mut self, magic: [u8; 4], mut file: CaptureFile<impl Read>) -> Result<(), Fault> {
+        let order = match magic {
+            // With times in microseconds, and in nanoseconds.
+            [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1] => ByteOrder::Little,
+            [0xa1, 0xb2, 0xc3, 0xd4] | [0xa1, 0xb2, 0x3c, 0x4d] => ByteOrder::Big,
             _ => return Err(Fault::Format("it has the wrong magic number")),
         };
-        ethernet(header.network)?;
-        let parse = if header.is_bigendian() { parse_pcap_frame_be } else { parse_pcap_frame };
-        for_each_record(file, |bytes| {
-            let (rest, packet) = sound(parse(bytes))?;
-            self.take(packet.data);
-            Ok(rest)
-        })
+        let header: [u8; 20] = file.array()?;
+        // The upper half says how long the checksums of the frames are.
+        ethernet(Linktype(order.number(&header, 16)? & 0xffff))?;
+        while !file.is_at_end()? {
+            let header: [u8; 16] = file.array()?;
+            self.take(file.record(order.number(&header, 8)?)?);
+        }
+        Ok(())
     }
 
-    fn read_pcapng(&mut self, file: impl Read) -> Result<(), Fault> {
-        let mut big_endian = false;
-        for_each_record(file, |bytes| {
-            let parse = if big_endian { parse_block_be } else { parse_block_le };
-            let (rest, block) = sound(parse(bytes))?;
-            let raw = &bytes[..bytes.len() - rest.len()];
-            if raw.len() % 4 != 0 || raw[4..8] != raw[raw.len() - 4..] {
-                return Err(nom::Err::Failure(DAMAGED));
+    /// Reads what follows the type of the first block.
+    fn read_pcapng(&mut self, mut file: CaptureFile<impl Read>) -> Result<(), Fault> {
+        // Simple packets are of the first interface. It cuts them to this length; 0 does not.
+        let (mut order, mut snap_length) = (ByteOrder::Little, None);
+        let mut block_type = SECTION_HEADER;
+        loop {
+            let length: [u8; 4] = file.array()?;
+            let mut before = 8;
+            if block_type == SECTION_HEADER {
+                order = match file.array()? {
+                    [0x4d, 0x3c, 0x2b, 0x1a] => ByteOrder::Little,
+                    [0x1a, 0x2b, 0x3c, 0x4d] => ByteOrder::Big,
+                    _ => return Err(DAMAGED),
+                };
+                (before, snap_length) = (12, None);
             }
-            match block {
-                Block::SectionHeader(section) => big_endian = section.big_endian(),
-                Block::InterfaceDescription(interface) => {
-                    ethernet(interface.linktype).map_err(nom::Err::Failure)?;
+            let length = order.number(&length, 0)?;
+            let block = file.record(length.checked_sub(before).ok_or(DAMAGED)?)?;
+            let (body, end) = block.split_at_checked(block.len().wrapping_sub(4)).ok_or(DAMAGED)?;
+            if length % 4 != 0 || order.number(end, 0)? != length {
+                return Err(DAMAGED);
+            }
+            match order.number(&block_type, 0)? {
+                INTERFACE => {
+                    ethernet(Linktype(order.first_half(order.number(body, 0)?)))?;
+                    snap_length.get_or_insert(order.number(body, 4)?);
                 }
-                Block::EnhancedPacket(packet) => self.take(packet.packet_data()),
-                Block::SimplePacket(packet) => self.take(packet.packet_data()),
-                Block::Unknown(block) if block.block_type == in_order(PACKET_BLOCK, big_endian) => {
-                    self.take(packet(block.data, big_endian).ok_or(nom::Err::Failure(DAMAGED))?);
+                ENHANCED_PACKET | PACKET => self.take(frame(body, 20, order.number(body, 12)?)?),
+                SIMPLE_PACKET => {
+                    let most = snap_length.filter(|&most| most > 0).unwrap_or(u32::MAX);
+                    self.take(frame(body, 4, order.number(body, 0)?.min(most))?);
                 }
                 _ => {}
             }
-            Ok(rest)
-        })
+            if file.is_at_end()? {
+                return Ok(());
+            }
+            block_type = file.array()?;
+        }
     }
 
     fn take(&mut self, frame: &[u8]) {
@@ -179,58 +189,88 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Calls `record` with what is left of the file. It returns what follows its first record, or
-/// [`nom::Err::Incomplete`] if it needs more bytes.
-fn for_each_record(
-    mut file: impl Read,
-    mut record: impl FnMut(&[u8]) -> Result<&[u8], nom::Err<Fault>>,
-) -> Result<(), Fault> {
-    let mut buffer = vec![0; LONGEST_RECORD];
-    let mut unread = 0..0;
-    loop {
-        match record(&buffer[unread.clone()]) {
-            Ok(rest) => unread.start = unread.end - rest.len(),
-            Err(nom::Err::Incomplete(_)) => {
-                buffer.copy_within(unread.clone(), 0);
-                unread = 0..unread.len();
-                match file.read(&mut buffer[unread.end..])? {
-                    0 if unread.is_empty() => return Ok(()),
-                    0 => return Err(CUT),
-                    count => unread.end += count,
-                }
-            }
-            Err(nom::Err::Error(fault) | nom::Err::Failure(fault)) => return Err(fault),
+/// The type of a pcapng section header, the same in both byte orders.
+const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+// Types of pcapng blocks.
+const INTERFACE: u32 = 1;
+/// What writers used before the enhanced packet.
+const PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+/// A capture that is read from its beginning.
+struct CaptureFile<R> {
+    file: BufReader<R>,
+    record: Vec<u8>,
+}
+
+impl<R: Read> CaptureFile<R> {
+    fn is_at_end(&mut self) -> io::Result<bool> {
+        Ok(self.file.fill_buf()?.is_empty())
+    }
+
+    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut array = [0; N];
+        self.file.read_exact(&mut array)?;
+        Ok(array)
+    }
+
+    /// The next `length` bytes.
+    fn record(&mut self, length: u32) -> Result<&[u8], Fault> {
+        if length > LONGEST_RECORD {
+            return Err(DAMAGED);
+        }
+        self.record.resize(length as usize, 0);
+        self.file.read_exact(&mut self.record)?;
+        Ok(&self.record)
+    }
+}
+
+/// The order of the bytes in a number.
+#[derive(Clone, Copy)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+impl ByteOrder {
+    /// The number of four bytes that begins `at` there.
+    fn number(self, bytes: &[u8], at: usize) -> Result<u32, Fault> {
+        let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk).ok_or(DAMAGED)?;
+        Ok(match self {
+            Self::Little => u32::from_le_bytes(*bytes),
+            Self::Big => u32::from_be_bytes(*bytes),
+        })
+    }
+
+    /// The number in the first two bytes of `number`.
+    fn first_half(self, number: u32) -> u32 {
+        match self {
+            Self::Little => number & 0xffff,
+            Self::Big => number >> 16,
         }
     }
 }
 
-/// An error of the parser holds the rest of the file. The fault only says that there was one.
-fn sound<'a, T>(
-    parsed: IResult<&'a [u8], T, PcapError<&'a [u8]>>,
-) -> Result<(&'a [u8], T), nom::Err<Fault>> {
-    parsed.map_err(|error| error.map(|_| DAMAGED))
+/// The frame of `length` bytes that begins `at` there.
+fn frame(block: &[u8], at: usize, length: u32) -> Result<&[u8], Fault> {
+    block.get(at..).and_then(|data| data.get(..length as usize)).ok_or(DAMAGED)
 }
 
-/// The type of a block from before the enhanced packet, which the parser does not know.
-const PACKET_BLOCK: u32 = 2;
+/// What <https://www.tcpdump.org/linktypes.html> numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linktype(pub u32);
 
-/// The frame in a packet block.
-fn packet(body: &[u8], big_endian: bool) -> Option<&[u8]> {
-    let (header, data) = body.split_at_checked(20)?;
-    let length = u32::from_le_bytes(header[12..16].try_into().ok()?);
-    data.get(..in_order(length, big_endian) as usize)
-}
-
-/// A number that was read as a little-endian one.
-fn in_order(number: u32, big_endian: bool) -> u32 {
-    if big_endian { number.swap_bytes() } else { number }
+impl Linktype {
+    const ETHERNET: Self = Self(1);
 }
 
 fn ethernet(link: Linktype) -> Result<(), Fault> {
     if link == Linktype::ETHERNET { Ok(()) } else { Err(Fault::Link(link)) }
 }
 
-/// What <https://www.tcpdump.org/linktypes.html> calls a link on which tcpdump often captures.
+/// The name of a link on which tcpdump often captures.
 fn name(link: Linktype) -> Cow<'static, str> {
     match link.0 {
         101 => "RAW".into(),
@@ -341,12 +381,31 @@ mod tests {
         for order in ORDERS {
             bytes.extend(pcapng(&traffic, order));
             let mut writer = PcapNgWriter::with_endianness(&mut bytes, order).unwrap();
-            let long = vec![0; LONGEST_RECORD * 3 / 4];
+            let long = vec![0; LONGEST_RECORD as usize * 3 / 4];
             writer.write_block(&UnknownBlock::new(99, 0, &long).into_block()).unwrap();
         }
         let capture = open(&bytes).unwrap();
         assert_eq!(capture.traffic.frames(), 12);
         assert!((0..12).all(|n| capture.traffic.frame(n) == traffic.frame(n % 6)));
+    }
+
+    #[test]
+    fn a_simple_packet_is_as_long_as_its_interface_allows() {
+        // The file fills 30 and 60 bytes up to a multiple of four.
+        for (limit, expected) in [(30, 30), (0, 60)] {
+            let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
+            for limit in [limit, 7] {
+                let interface = InterfaceDescriptionBlock::new(DataLink::ETHERNET, limit);
+                writer.write_pcapng_block(interface).unwrap();
+            }
+            let traffic = Traffic::generate(1, 8, 1);
+            let data = Cow::Borrowed(&traffic.frame(0)[..expected]);
+            let packet = SimplePacketBlock { original_len: 60, data };
+            writer.write_pcapng_block(packet).unwrap();
+            let mut capture = Capture { traffic: Traffic::default(), left_out: 0 };
+            assert!(capture.read(writer.into_inner().as_slice()).is_ok());
+            assert_eq!(capture.traffic.frame(0).len(), expected);
+        }
     }
 
     #[test]
