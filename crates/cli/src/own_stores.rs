@@ -5,8 +5,8 @@
 //! directory, or on a list there. The owner of a file proves nothing, since a file that was
 //! downloaded is the user's, too.
 
-use crate::store::data_folder;
 use pinwise_campaign::{Store, private_folder};
+use pinwise_jobs::data_folder;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 
 /// Whether this user's pinwise made the store.
 pub(crate) fn is_own(store: &Store) -> bool {
-    data_folder("").is_ok_and(|folder| owned(store.path()) && is_known(&folder, store))
+    data_folder().is_some_and(|folder| owned(store.path()) && is_known(&folder, store))
 }
 
 /// Lists a store that was just made. Where that fails, `campaign resume` asks.
 pub(crate) fn note_made(store: &Store) {
-    if let (Ok(folder), Some(token)) = (data_folder(""), store.token()) {
+    if let (Some(folder), Some(token)) = (data_folder(), store.token()) {
         let _ = list(&folder, &token, store.path());
     }
 }
 
 /// Lists the copy of a store whose file is gone, if the store was the user's own.
 pub(crate) fn note_rescued(store: &Store) {
-    if let (Ok(folder), Some(token), Some(copy)) = (data_folder(""), store.token(), store.rescued())
+    if let (Some(folder), Some(token), Some(copy)) = (data_folder(), store.token(), store.rescued())
         && (store.was_made() || is_known(&folder, store))
     {
         let _ = list(&folder, &token, copy);

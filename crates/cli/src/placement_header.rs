@@ -1,21 +1,16 @@
 //! What a placement campaign shows before its first measurement.
 
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign};
-use pinwise_placement::{Budget, PlacementQuestion};
 use pinwise_present::{figures, one_line};
-use serde::Deserialize as _;
 
 /// What is known before the first measurement: the machine, the threads by role, the campaign.
 pub(crate) fn placement_header(info: &CampaignInfo) -> String {
     let CampaignInfo { id, new, .. } = info;
     // A number without a unit might be read as seconds.
-    let budget = match PlacementQuestion::deserialize(&new.question) {
-        Ok(PlacementQuestion { budget: Budget::Measurements(most), .. }) => {
-            let each = if new.kind == Kind::Compare { " a search" } else { "" };
-            format!(", budget {}{each}", figures::counted(most, "measurement"))
-        }
-        _ => String::new(),
-    };
+    let budget = pinwise_jobs::measurement_budget(info).map_or(String::new(), |most| {
+        let each = if new.kind == Kind::Compare { " a search" } else { "" };
+        format!(", budget {}{each}", figures::counted(most, "measurement"))
+    });
     format!("{}campaign {}, seed {}{budget}\n\n", subject(new), id.0, new.seed)
 }
 

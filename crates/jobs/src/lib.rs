@@ -23,7 +23,8 @@
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `custom_testbed`.
 //! - Using a plan: `apply`. Before anything is changed: `leftovers`.
-//! - Results: `stored_campaign`, `plan_file`, `no_plan`, `delete`, `output_check`, `error`.
+//! - Results: `stored_campaign`, `stored_question`, `plan_file`, `no_plan`, `delete`,
+//!   `output_check`, `error`.
 
 #![forbid(unsafe_code)]
 
@@ -55,6 +56,7 @@ mod select;
 mod service_number;
 mod simulation;
 mod stored_campaign;
+mod stored_question;
 mod subject;
 mod threads;
 mod tune;
@@ -89,6 +91,7 @@ pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
 pub use select::{SelectAnswer, SelectRequest};
 pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest};
+pub use stored_question::{Named, measurement_budget, named_in};
 pub use subject::{RUNTIME_METRIC, Subject};
 pub use threads::{
     Confirmation, HostProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,

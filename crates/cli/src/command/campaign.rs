@@ -10,14 +10,14 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use export::CampaignFormat;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
-use pinwise_jobs::{Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion};
+use pinwise_jobs::{Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion, Named};
 use pinwise_present::{
     Notice, Summary, SummaryVerdict, campaign_state, figures, notice, one_line, shell, tagged,
     texts,
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// List, show, resume, export and delete stored campaigns
@@ -355,8 +355,8 @@ fn show(one: &One) -> anyhow::Result<()> {
 fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
     let (mut store, info) = one.id.open()?;
     if !trust && !own_stores::is_own(&store) {
-        for text in texts_of_questions(&store, &info)? {
-            output::aside(&format!("note: it has {text}"));
+        for Named { place, text } in pinwise_jobs::named_in(&store, info.id)? {
+            output::aside(&format!("note: it has {place}: {text}"));
         }
         return Err(Usage(format!(
             "campaign {}: your pinwise did not make {}: read above what it runs, writes and \
@@ -367,7 +367,9 @@ fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
         .into());
     }
     let caller = events::caller(one.id.store.named())?;
-    if let Some(parent) = &info.new.parent {
+    if let Some(parent) = &info.new.parent
+        && store.get(parent.id).is_ok_and(|whole| whole.state != CampaignState::Finished)
+    {
         let (id, whole) = (info.id.0, parent.id.0);
         output::aside(&format!(
             "note: campaign {id} is a part of campaign {whole}; to continue the whole, resume \
@@ -401,58 +403,6 @@ fn records_of_parts(
         }
     }
     of_parts
-}
-
-/// Every text and whole number in the questions of a campaign, of those above it, and of all their
-/// parts. Each has its place: `output: /tmp/out`. Commands, metrics, files and processes are among
-/// them.
-fn texts_of_questions(store: &Store, info: &CampaignInfo) -> anyhow::Result<BTreeSet<String>> {
-    let campaigns = store.list()?.campaigns;
-    let mut family = BTreeSet::from([info.id]);
-    // Parts come after what they are a part of. A damaged store may have a circle.
-    let mut known = 0;
-    while known < family.len() {
-        known = family.len();
-        for one in &campaigns {
-            if let Some(parent) = &one.new.parent
-                && (family.contains(&one.id) || family.contains(&parent.id))
-            {
-                family.extend([one.id, parent.id]);
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    for one in campaigns.iter().filter(|one| family.contains(&one.id)) {
-        add_texts("", &one.new.question, &mut found);
-    }
-    Ok(found)
-}
-
-fn add_texts(place: &str, value: &Value, found: &mut BTreeSet<String>) {
-    let word = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        // A fraction names nothing.
-        Value::Number(number) if !number.is_f64() => Some(number.to_string()),
-        _ => None,
-    };
-    match value {
-        Value::Array(values) => match values.iter().map(word).collect::<Option<Vec<_>>>() {
-            Some(words) if !words.is_empty() => {
-                found.insert(format!("{place}: {}", shell(&words)));
-            }
-            _ => values.iter().for_each(|value| add_texts(place, value, found)),
-        },
-        Value::Object(fields) => {
-            // A simulated machine runs nothing.
-            let last = place.rsplit('.').next().unwrap_or_default();
-            let has_model = ["", "simulated", "modelled"].contains(&last);
-            for (name, value) in fields.iter().filter(|(name, _)| *name != "model" || !has_model) {
-                let point = if place.is_empty() { "" } else { "." };
-                add_texts(&format!("{place}{point}{name}"), value, found);
-            }
-        }
-        value => found.extend(word(value).map(|word| format!("{place}: {word}"))),
-    }
 }
 
 /// The document of `campaign show --json`. `None`: the campaign is a part that has no answer, or
