@@ -125,7 +125,12 @@ pub fn percent(fraction: f64) -> String {
         size if size >= 1.0 => 1,
         _ => 2,
     };
-    format!("{value:.decimals$} %")
+    format!("{:.decimals$} %", unsigned_zero(value, 0.005))
+}
+
+/// `value`, without its sign if it is rounded to 0. `half` is half of the last digit shown.
+fn unsigned_zero(value: f64, half: f64) -> f64 {
+    if value.abs() < half { 0.0 } else { value }
 }
 
 /// A latency without its unit, to three digits: `8.12`, `57.2`, `338`; whole cycles.
@@ -140,7 +145,7 @@ pub fn latency(unit: LatencyUnit, value: f64) -> String {
 
 /// A change: `+14.0 %`, `-0.3 %`.
 pub fn change(fraction: f64) -> String {
-    format!("{:+.1} %", fraction * 100.0)
+    format!("{:+.1} %", unsigned_zero(fraction * 100.0, 0.05))
 }
 
 /// A change of a performance in words: `14.0 % better`, `0.31 % worse`.
@@ -344,6 +349,11 @@ mod tests {
         assert_eq!([0.975, -0.024].map(better_or_worse), ["97.5 % better", "2.4 % worse"]);
         assert_eq!(change(0.1434), "+14.3 %");
         assert_eq!(change(-0.003), "-0.3 %");
+        assert_eq!([-4e-5, -6e-5, 4e-5, -0.0].map(percent), ["0.00 %", "-0.01 %", "0.00 %", "0 %"]);
+        assert_eq!(
+            [-4e-4, -6e-4, 4e-4, -0.0].map(change),
+            ["+0.0 %", "-0.1 %", "+0.0 %", "+0.0 %"]
+        );
         assert_eq!(count(5000), "5,000");
         assert_eq!(
             [counted(0, "probe"), counted(1, "probe"), counted(2000, "probe")],

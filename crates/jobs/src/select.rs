@@ -43,12 +43,14 @@ pub struct SelectRequest {
 }
 
 impl SelectRequest {
+    /// Why a request without a simulated processor is refused.
+    pub const NEEDS_MODEL: &str = "select needs a simulated processor: add --machine \
+        ultrasparc-t2. For programs that run together on this machine use pinwise place --workload";
+
     pub(crate) fn simulation(&self) -> Result<&SimulationRequest, JobError> {
         match &self.subject {
             Subject::Simulated(simulation) => Ok(simulation),
-            _ => Err(JobError::Usage(
-                "select needs a simulated processor: add --machine ultrasparc-t2".into(),
-            )),
+            _ => Err(JobError::usage(Self::NEEDS_MODEL)),
         }
     }
 

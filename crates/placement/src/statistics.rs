@@ -35,7 +35,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)`
+    /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, 12 windows)`
     pub fn show(&self, scale: &Scale) -> String {
         format!("{} ({})", self.value(scale), self.interval(scale))
     }
@@ -50,14 +50,14 @@ impl Estimate {
         scale.telling(self.low, self.high)
     }
 
-    /// `95 % interval 1.70 to 1.74 M packets/s, n = 12`
+    /// `95 % interval 1.70 to 1.74 M packets/s, 12 windows`
     pub fn interval(&self, scale: &Scale) -> String {
-        let n = figures::count(self.n as u64);
+        let windows = figures::counted(self.n as u64, "window");
         if !(self.low.is_finite() && self.high.is_finite()) {
-            return format!("no interval, n = {n}");
+            return format!("no interval, {windows}");
         }
         format!(
-            "{} interval {}, n = {n}",
+            "{} interval {}, {windows}",
             figures::percent(self.confidence),
             scale.range(self.low, self.high)
         )
@@ -274,8 +274,8 @@ mod tests {
         let runtime =
             Estimate { mean: 0.5, low: 0.4, high: 0.625, n: 5, confidence: 0.95, spread: 0.1 };
         let scale = Scale::new(&pinwise_measure::Unit::cost("s"), 0.5);
-        assert_eq!(runtime.show(&scale), "2.00 s (95 % interval 1.60 to 2.50 s, n = 5)");
+        assert_eq!(runtime.show(&scale), "2.00 s (95 % interval 1.60 to 2.50 s, 5 windows)");
         let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..runtime };
-        assert_eq!(alone.show(&scale), "2.00 s (no interval, n = 1)");
+        assert_eq!(alone.show(&scale), "2.00 s (no interval, 1 window)");
     }
 }

@@ -94,9 +94,9 @@ pub fn loses(loss: &Loss) -> String {
 /// Says if the fresh windows contradict the choice of the best known. Otherwise it names the ways
 /// that too few or too noisy windows could not distinguish. It also says what would. `None` if
 /// nothing is open.
-pub fn caveat(comparison: &Comparison, simulated: bool, notes: &[ProgramNote]) -> Option<String> {
+pub fn caveat(comparison: &Comparison, notes: &[ProgramNote]) -> Option<String> {
     let busy = notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
-    contradiction(comparison, busy).or_else(|| unclear(comparison, simulated, busy))
+    contradiction(comparison, busy).or_else(|| unclear(comparison, busy))
 }
 
 /// More windows help little while others take the contexts.
@@ -136,19 +136,18 @@ pub fn standing(comparison: &Comparison, row: &ComparisonRow) -> &'static str {
     }
 }
 
-fn unclear(comparison: &Comparison, simulated: bool, busy: bool) -> Option<String> {
+fn unclear(comparison: &Comparison, busy: bool) -> Option<String> {
     let unclear = comparison.unclear()?;
     let who = match unclear.rows.as_slice() {
         [one] => one.name.clone(),
         rows => format!("{} ways", rows.len()),
     };
-    let longer = if simulated { "--cycles" } else { "--window" };
     let remedy = match busy {
         true => WHEN_BUSY.to_owned(),
-        false => format!("use --rounds {} or a longer {longer}", unclear.rounds),
+        false => format!("use --rounds {}", unclear.rounds),
     };
     Some(format!(
-        "{who} may lose nothing or {} against the best known: {remedy}.",
+        "{who} may lose nothing or {} against the best: {remedy}.",
         figures::percent(unclear.high)
     ))
 }

@@ -113,8 +113,9 @@ pub fn finding(finding: &Finding) -> String {
             format!("{source}{nanoseconds} ns a reading{slow}")
         }
         Is::Load { minute, others, contexts } => format!(
-            "{minute:.2} runnable threads over the last minute, {others} others now, {contexts} \
-             contexts"
+            "{minute:.2} runnable threads over the last minute, {} now, {}",
+            counted(*others as u64, "other"),
+            counted(*contexts as u64, "context")
         ),
         Is::LoadUnknown => "unknown: /proc/loadavg cannot be read".into(),
         Is::StealTime { stolen, ticks } => {
@@ -445,6 +446,11 @@ mod tests {
                 },
                 "2 of 4 online (0,1); barred: 2,3; only for the cgroup /app.slice: 2,3",
                 "start programs for the exclusive ones in their cgroup (/app.slice)",
+            ),
+            (
+                Finding::Load { minute: 0.25, others: 1, contexts: 2 },
+                "0.25 runnable threads over the last minute, 1 other now, 2 contexts",
+                "",
             ),
             (
                 Finding::StealTime { stolen: 1, ticks: 200 },

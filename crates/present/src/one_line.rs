@@ -3,7 +3,7 @@
 use crate::bound_note;
 use crate::figures::Scale;
 use crate::{
-    Notice, characterization_warning, excerpt_reason, export_note, last_comparison_note,
+    Notice, caveat, characterization_warning, excerpt_reason, export_note, last_comparison_note,
     latency_warning, note, notice, sentence, threads_note, verdict::qualification,
 };
 use pinwise_characterization::{ExcerptReason, Warning};
@@ -11,8 +11,8 @@ use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
 use pinwise_measure::{LeftAlone, MemoryPolicy, Pinner, ProgramNote, Unit};
 use pinwise_placement::{
-    BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote, PlanNote,
-    Unmeasured,
+    BoundMethod, BoundNote, Comparison, ComparisonRow, Estimate, ExportNote, Gain,
+    LastComparisonNote, LeftOutBy, Loss, OutcomeNote, PlanNote, Unmeasured, WayStanding,
 };
 use pinwise_threads::{Jump, PhaseChange, Sign, ThreadsNote};
 use pinwise_topology::{CpuId, CpuSet, Policy};
@@ -348,6 +348,41 @@ fn notes_of_exports() {
         ForNumber { n: 24 }
     );
     are_lines(&notes, export_note);
+}
+
+#[test]
+fn caveats_of_comparisons() {
+    let performance =
+        Estimate { mean: 1.2e6, low: 1.1e6, high: 1.3e6, n: 40, confidence: 0.95, spread: 1e5 };
+    let row = |name: &str, standing, loss| ComparisonRow {
+        name: name.to_owned(),
+        assignment: None,
+        performance,
+        loss,
+        standing,
+        spent: 0,
+        campaign: None,
+        claim: None,
+    };
+    let tied = Loss { estimate: 0.05, low: -0.02, high: 0.128 };
+    let comparison = Comparison {
+        unit: Unit::rate("packets/s"),
+        rows: vec![
+            row("naive, mean of 1000", WayStanding::Tied, tied),
+            row(
+                "best of 2000 draws",
+                WayStanding::Best,
+                Loss { estimate: 0.0, low: 0.0, high: 0.0 },
+            ),
+        ],
+        left_out: Vec::new(),
+        rounds: 420,
+        before: None,
+        confidence: 0.95,
+        within: 0.025,
+    };
+    let busy = vec![ProgramNote::Busy { share: 0.239 }];
+    are_lines(&[Vec::new(), busy], |notes| caveat(&comparison, notes).unwrap());
 }
 
 #[test]

@@ -258,7 +258,11 @@ pub fn placement_gain(outcome: &Outcome) -> Option<(String, Result<String, &'sta
 /// The bound on the best possible, without the gap.
 pub fn bound_text(bound: &Bound, scale: &Scale) -> String {
     let confidence = figures::percent(bound.confidence);
-    let from = || format!("{}, n = {}", bound.method.name(), figures::count(bound.n as u64));
+    let counted = match bound.method {
+        BoundMethod::Solo => "experiment",
+        _ => "assignment",
+    };
+    let from = || format!("{}, {}", bound.method.name(), figures::counted(bound.n as u64, counted));
     match (bound.upb, bound.upb_high) {
         (_, Some(high)) if bound.method == BoundMethod::Exact => {
             format!(

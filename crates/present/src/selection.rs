@@ -92,11 +92,11 @@ pub fn selection_bound(outcome: &SelectionOutcome, unit: &Unit) -> String {
     let best = outcome.best.as_ref();
     let scale = best.map_or(scale.clone(), |best| best.performance.telling(&scale));
     format!(
-        "no selection on any assignment is better than {} ({} confidence, n = {}): the gap is at \
+        "no selection on any assignment is better than {} ({} confidence, {}): the gap is at \
          most {}",
         scale.show(high),
         figures::percent(bound.confidence),
-        figures::count(bound.n as u64),
+        figures::counted(bound.n as u64, "assignment"),
         figures::percent(gap)
     )
 }

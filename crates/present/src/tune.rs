@@ -82,28 +82,19 @@ impl TuneVerdict<'_> {
         if takes_part && self.default != Some(self.n) { Way::Number } else { Way::Default }
     }
 
-    /// The answer in a sentence or two.
+    /// The answer and its caveats, in one text.
     pub fn text(&self) -> String {
-        let (n, rounds, unpinned) = (self.n, self.rounds, self.without_pinning());
+        [vec![self.answer()], self.caveats()].concat().join(" ")
+    }
+
+    /// What to do, in a sentence or two.
+    pub fn answer(&self) -> String {
+        let (n, rounds) = (self.n, self.rounds);
         let over = |way, other| self.gain(way, other).unwrap_or_default();
         let number = over(Way::Number, Way::Default);
-        let uncompared = || match self.default {
-            Some(default) if default == n => {
-                format!(" The number found, n = {n}, is the default.")
-            }
-            Some(_) if self.rival() == Way::Default => {
-                format!(" n = {n} makes the same threads as the default.")
-            }
-            _ => String::new(),
-        };
-        let alone = || match self.against(Way::Number, Way::Default, "the default") {
-            Some(against) => format!(" n = {n} is {against}."),
-            None => uncompared(),
-        };
         match self.choice {
             LastComparisonVerdict::Default => {
-                let alone = alone();
-                format!("Keep the default: nothing compared is better.{alone} {unpinned}")
+                "Keep the default: nothing compared is better.".to_owned()
             }
             LastComparisonVerdict::Undecided => {
                 let why = match rounds.gain(Way::Placed, Way::Default) {
@@ -124,31 +115,53 @@ impl TuneVerdict<'_> {
                         self.open()
                     ),
                 };
-                format!(
-                    "Undecided: {why}.{} {unpinned} {}",
-                    alone(),
-                    changed(self.cut_short).unwrap_or_else(|| {
-                        decided_by(rounds, self.within, self.budget, self.others)
-                    })
-                )
+                let decided = changed(self.cut_short)
+                    .unwrap_or_else(|| decided_by(rounds, self.within, self.budget, self.others));
+                format!("Undecided: {why}. {decided}")
             }
-            LastComparisonVerdict::Number => {
-                format!("Use n = {n}: {number} over the default. {unpinned}")
-            }
+            LastComparisonVerdict::Number => format!("Use n = {n}: {number} over the default."),
             LastComparisonVerdict::Fewer => {
-                format!("Use n = {n}: fewer threads, {number} against the default. {unpinned}")
+                format!("Use n = {n}: fewer threads, {number} against the default.")
             }
             LastComparisonVerdict::Placed => {
                 let alone = match self.rival() {
                     Way::Default => String::new(),
-                    rival => format!(". It is {} over n = {n}, unpinned", over(Way::Placed, rival)),
+                    rival => format!(" It is {} over n = {n}, unpinned.", over(Way::Placed, rival)),
                 };
                 format!(
-                    "Use n = {n}, pinned: {} over the default{alone}.{}",
-                    over(Way::Placed, Way::Default),
-                    if rounds.ways().contains(&Way::Number) { String::new() } else { uncompared() }
+                    "Use n = {n}, pinned: {} over the default.{alone}",
+                    over(Way::Placed, Way::Default)
                 )
             }
+        }
+    }
+
+    /// What qualifies the answer: what the number does alone, and why the plan does not pin.
+    pub fn caveats(&self) -> Vec<String> {
+        let against = self.against(Way::Number, Way::Default, "the default");
+        let alone = match (self.choice, against) {
+            // The answer has it.
+            (LastComparisonVerdict::Number | LastComparisonVerdict::Fewer, _)
+            | (LastComparisonVerdict::Placed, Some(_)) => None,
+            (_, Some(against)) => Some(format!("n = {} is {against}.", self.n)),
+            (_, None) => self.same_as_default(),
+        };
+        let unpinned =
+            (self.choice != LastComparisonVerdict::Placed).then(|| self.without_pinning());
+        alone.into_iter().chain(unpinned).collect()
+    }
+
+    /// Why the number alone was not compared with the default.
+    fn same_as_default(&self) -> Option<String> {
+        let n = self.n;
+        match self.default {
+            Some(default) if default == n => {
+                Some(format!("The number found, n = {n}, is the default."))
+            }
+            Some(_) if self.rival() == Way::Default => {
+                Some(format!("n = {n} makes the same threads as the default."))
+            }
+            _ => None,
         }
     }
 
@@ -396,9 +409,11 @@ mod tests {
         assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
         let alone = told(&[(Default, 1.0)], Some(3), Some(&Unmeasured::NoTime));
         assert!(
-            alone.starts_with("Undecided: nothing was compared with the default. ")
-                && alone.ends_with("To decide it, raise --budget to 2m."),
-            "{alone}"
+            alone.starts_with(
+                "Undecided: nothing was compared with the default. To decide it, raise --budget to \
+                 2m. The number found, n = 3, is the default. No placement was compared: "
+            ),
+            "the answer comes before its caveats: {alone}"
         );
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
         assert!(unmeasured.contains("Pinning was not compared"), "{unmeasured}");

@@ -94,8 +94,9 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
             format!("As found it was {apart} than unpinned later{ending}")
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
-            "the machine or the load changed: a reference became {} (n = {n}); repeat for a bound",
-            figures::better_or_worse(*change)
+            "the machine or the load changed: a reference became {} ({}); repeat for a bound",
+            figures::better_or_worse(*change),
+            figures::counted(*n as u64, "window")
         )),
         OutcomeNote::Program(met) => sentence(&note(met)),
     }

@@ -49,7 +49,7 @@ pub fn comparison_page(
         simulated: simulated(info),
         verdict: comparison_verdict(comparison),
         unfinished,
-        caveat: caveat(comparison, info.new.simulated, notes),
+        caveat: caveat(comparison, notes),
         notes: notes.iter().map(|met| sentence(&note(met))).collect(),
         losses: losses(comparison, &scale),
         progress: progress(comparison, searches),

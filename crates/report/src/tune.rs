@@ -110,11 +110,12 @@ pub fn tune_page(
     files: Files<'_>,
 ) -> Result<String, ReportError> {
     let number = search.number.as_ref();
+    let caveats = search.compared.iter().flat_map(|(compared, _)| compared.caveats());
     let document = TuneDocument {
         info,
         verdict: verdict(info, search),
         unfinished,
-        notes: &search.notes,
+        notes: caveats.chain(search.notes.iter().cloned()).collect(),
         ways: ways(search),
         drawing: drawing(search),
         number: number.map(|number| {
@@ -141,7 +142,7 @@ struct TuneDocument<'a> {
     info: &'a CampaignInfo,
     verdict: String,
     unfinished: Option<&'a Unfinished>,
-    notes: &'a [String],
+    notes: Vec<String>,
     ways: Figure,
     /// What is drawn, and the drawing.
     drawing: Option<(String, Block)>,
@@ -178,7 +179,7 @@ impl CampaignPart {
 
 fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>) -> String {
     match &search.compared {
-        Some((compared, _)) => compared.text(),
+        Some((compared, _)) => compared.answer(),
         None => no_tune_verdict(info),
     }
 }

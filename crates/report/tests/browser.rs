@@ -252,12 +252,12 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     }
     assert_eq!(standing(&comparison, &comparison.rows[4]), "led before");
     assert_eq!(against(&comparison), "default strategy (which led before)");
-    let told = caveat(&comparison, false, &[]).unwrap();
+    let told = caveat(&comparison, &[]).unwrap();
     let led = "No best is known: default strategy led, but ";
     let better = "did better in fresh windows (+5.0 %): raise --rounds.";
     assert!(told.starts_with(led) && told.ends_with(better), "{told}");
     let busy = [ProgramNote::Busy { share: 0.4 }];
-    let told = caveat(&comparison, false, &busy).unwrap();
+    let told = caveat(&comparison, &busy).unwrap();
     assert!(told.ends_with(": stop other programs and repeat."), "{told}");
     let html = comparison_page(&campaign.info, None, &comparison, &[], &[], Files::default(), None)
         .unwrap();
@@ -274,7 +274,7 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
             _ => row.loss.estimate = f64::NEG_INFINITY,
         }
     }
-    let told = caveat(&comparison, false, &[]).unwrap();
+    let told = caveat(&comparison, &[]).unwrap();
     assert!(told.contains("did better in fresh windows (the former did nothing)"), "{told}");
     let html = comparison_page(&campaign.info, None, &comparison, &[], &[], Files::default(), None)
         .unwrap();

@@ -59,7 +59,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
     for said in [
         "Pin: the best assignment beats unpinned by +",
         "M packets/s (95 % interval",
-        "n = 12",
+        "12 windows",
         "Gap at most",
         "ipfwd0-R",
         "Seed 42",
@@ -221,7 +221,7 @@ fn an_estimate_without_interval_is_no_number_of_the_page() {
     assert!(!charts(&html).is_empty());
     let text = text(&html);
     assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
-    assert!(text.contains("no interval, n = 1"));
+    assert!(text.contains("no interval, 1 window"));
 }
 
 #[test]

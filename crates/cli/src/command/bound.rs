@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   pinwise bound pps.txt                           one number per line
   pinwise bound runs.csv --column pps             a column of a CSV file
-  pinwise bound runs.jsonl --column seconds --minimize
+  pinwise bound runs.jsonl --column seconds --lower-is-better
   my-benchmark --random 500 | pinwise bound -     from standard input
   pinwise bound runs.csv --cap 14.88e6 --json     with a line rate, for scripts")]
 pub(crate) struct Bound {
@@ -39,8 +39,8 @@ pub(crate) struct Bound {
     #[arg(long, value_name = "NAME|N")]
     column: Option<String>,
     /// Bound the lowest possible value, as for run times
-    #[arg(long, alias = "lower-is-better")]
-    minimize: bool,
+    #[arg(long, alias = "minimize")]
+    lower_is_better: bool,
     /// Fit the values beyond U [default: the method chooses]
     #[arg(long, value_name = "U", allow_negative_numbers = true)]
     threshold: Option<f64>,
@@ -55,8 +55,8 @@ pub(crate) struct Bound {
     /// Set the confidence of the interval, at least 0.5 and below 1
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = share)]
     confidence: f64,
-    /// Name a value that cannot be exceeded, such as a line rate. With --minimize, name the lowest
-    /// possible
+    /// Name a value that cannot be exceeded, such as a line rate. With --lower-is-better, name
+    /// the lowest possible
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     cap: Option<f64>,
     /// Print one JSON document
@@ -76,7 +76,8 @@ fn method(name: &str) -> Method {
     if name == "profile" { Method::Profile } else { Method::Bayes }
 }
 
-/// What is printed. With `--minimize` in the values' own sign, so that the open end is `upb_low`.
+/// What is printed. With `--lower-is-better` in the values' own sign, so that the open end
+/// is `upb_low`.
 #[derive(Serialize)]
 struct BoundJson {
     column: Option<String>,
@@ -139,7 +140,7 @@ impl Bound {
     }
 
     fn better(&self) -> Better {
-        if self.minimize { Better::Lower } else { Better::Higher }
+        if self.lower_is_better { Better::Lower } else { Better::Higher }
     }
 
     fn document(
@@ -153,7 +154,7 @@ impl Bound {
             unit: column.unit.clone(),
             skipped: column.skipped,
             first_skipped: column.first_skipped.clone(),
-            minimize: self.minimize,
+            minimize: self.lower_is_better,
             n: sample.n(),
             best: sample.best().map(|best| self.better().turned(best)),
             threshold: None,
@@ -399,7 +400,7 @@ mod tests {
         Bound {
             file: "values".into(),
             column: None,
-            minimize: true,
+            lower_is_better: true,
             threshold: None,
             method: Method::Profile,
             confidence: 0.95,

@@ -75,13 +75,10 @@ pub(crate) struct Select {
     json: bool,
 }
 
-/// Why a model has to be named.
-const NO_MACHINE: &str = "select needs a simulated processor: add --machine ultrasparc-t2. \
-    For programs that run together on this machine use pinwise place --workload";
-
 impl Select {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Some(machine) = &self.machine else { return Err(Usage(NO_MACHINE.into()).into()) };
+        let needed = || Usage(SelectRequest::NEEDS_MODEL.into());
+        let machine = self.machine.as_ref().ok_or_else(needed)?;
         let model = Simulated::named(machine, "select")?;
         let simulation = self.windows.of(&model, &self.workload)?;
         let caller = events::caller(self.store.named())?;

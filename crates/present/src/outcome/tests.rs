@@ -121,7 +121,7 @@ fn what_the_measurements_met_is_told_beside_the_verdict() {
     assert!(
         verdict.contains(
             "\nThe machine was busy.\nThe machine or the load changed: a reference became 13.8 % \
-             worse (n = 31); "
+             worse (31 windows); "
         ),
         "{verdict}"
     );
@@ -482,10 +482,10 @@ The best assignment found:
 Core 0  0 [rx]  1 [tx]
 Core 1: free (2,3)
 
-  best      1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)
-  unpinned  1.38 M packets/s (95 % interval 1.29 to 1.46 M packets/s, n = 12)
+  best      1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, 12 windows)
+  unpinned  1.38 M packets/s (95 % interval 1.29 to 1.46 M packets/s, 12 windows)
   gain      +25.0 % (95 % interval +20.0 % to +30.0 %)
-  ties      0:rx 2:tx, 1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)
+  ties      0:rx 2:tx, 1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, 12 windows)
   bound     no assignment has a better mean than 1.75 M packets/s with 95 % confidence: the gap is
             at most 2.0 %
             certified: within 2.5 % of the best possible, 95 % confidence
@@ -513,12 +513,12 @@ Core 0  0 [rx]  1 [tx]
 Core 1: free (2,3)
 
   best      1.72 M packets/s (95 % interval 1.70 to
-            1.74 M packets/s, n = 12)
+            1.74 M packets/s, 12 windows)
   unpinned  1.38 M packets/s (95 % interval 1.29 to
-            1.46 M packets/s, n = 12)
+            1.46 M packets/s, 12 windows)
   gain      +25.0 % (95 % interval +20.0 % to +30.0 %)
   ties      0:rx 2:tx, 1.72 M packets/s (95 % interval
-            1.70 to 1.74 M packets/s, n = 12)
+            1.70 to 1.74 M packets/s, 12 windows)
   bound     no assignment has a better mean than
             1.75 M packets/s with 95 % confidence: the gap
             is at most 2.0 %
@@ -543,8 +543,8 @@ The best assignment measured, which did worse than unpinned:
 Core 0  0 [rx]  1 [tx]
 Core 1: free (2,3)
 
-  best      2.00 s (95 % interval 1.98 to 2.02 s, n = 12)
-  unpinned  2.50 s (95 % interval 2.35 to 2.67 s, n = 12)
+  best      2.00 s (95 % interval 1.98 to 2.02 s, 12 windows)
+  unpinned  2.50 s (95 % interval 2.35 to 2.67 s, 12 windows)
   gain      -2.0 % (95 % interval -3.0 % to -1.0 %)
   bound     no assignment has a better mean than 1.96 s with 95 % confidence: the gap is at most
             2.0 %

@@ -18,7 +18,7 @@ pub(super) fn text(answer: &CompareAnswer, files: Files<'_>, width: usize) -> St
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &comparison_verdict(comparison));
     sheet.unfinished(answer.unfinished(files).as_ref());
-    let caveats = [simulated(info), caveat(comparison, info.new.simulated, notes)];
+    let caveats = [simulated(info), caveat(comparison, notes)];
     let met = notes.iter().map(|met| sentence(&note(met)));
     for caveat in caveats.into_iter().flatten().chain(met) {
         sheet.paragraph("", 0, &caveat);
@@ -69,7 +69,7 @@ fn table(comparison: &Comparison, width: usize) -> String {
         "",
         scale.label.as_str(),
         "interval",
-        "n",
+        "windows",
         "loss",
         "interval",
         "",
@@ -95,7 +95,7 @@ fn table(comparison: &Comparison, width: usize) -> String {
         ]);
     }
     // An interval that begins with 0 says it as well: tied.
-    output::fitted(table, width, &[6, 7])
+    output::fitted(table, width, &[6, 7, 3])
 }
 
 /// `hill climbing     within 12 % of the best possible: holds (it loses at most 3.1 %)`

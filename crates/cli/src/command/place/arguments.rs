@@ -46,7 +46,7 @@ pub(crate) struct Place {
     /// NUMA memory: leave, follow, interleave
     #[arg(
         long,
-        value_name = "POLICY",
+        value_name = "HOW",
         value_enum,
         ignore_case = true,
         hide_possible_values = true,
@@ -122,7 +122,7 @@ enum StrategyArgument {
     Climb,
     /// draws, then lets a predictor choose
     Guided,
-    /// profiles parts, predicts all
+    /// profiles instances, predicts all
     Blackbox,
 }
 

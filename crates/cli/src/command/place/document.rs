@@ -50,7 +50,7 @@ pub(crate) fn document(
     let bound = &outcome.bound;
     let shown =
         |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
-    // As with `pinwise bound --minimize`, the lowest value is the low end, whichever direction is
+    // As with `pinwise bound --lower-is-better`, the lowest value is the low end, whichever is
     // better.
     let (mut low, mut high) = (shown(bound.upb_low), shown(bound.upb_high));
     if unit.reciprocal {

@@ -26,8 +26,9 @@ pub(super) fn result(
     verbose: bool,
 ) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
-    sheet.paragraph("", 0, &document.verdict.text());
+    sheet.paragraph("", 0, &document.verdict.answer());
     sheet.unfinished(document.answer.unfinished(files).as_ref());
+    document.verdict.caveats().iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
     notes(&mut sheet, document.answer, verbose);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
