@@ -624,7 +624,7 @@ mod tests {
 
     /// It is no matter for a comparison without a search that profiles.
     #[test]
-    fn a_damaged_characterization_is_told_where_a_search_uses_it() {
+    fn a_damaged_characterization_is_noted_where_a_search_uses_it() {
         let (_folder, mut store) = stored_campaign::empty_store();
         let caller = Caller::default();
         let told = |store: &Store, instances| {

@@ -722,7 +722,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_room_for_the_last_comparison_is_told_without_a_second_amount() {
+    fn a_budget_without_room_for_the_last_comparison_is_noted_without_a_second_amount() {
         let (question, _) = number_question(&request()).unwrap();
         let outcome = ThreadsOutcome::of(question, &[]).unwrap();
         // No probe is known to take any time: three ways, five rounds, a quarter of the budget.

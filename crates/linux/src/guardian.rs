@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn files_say_again_what_they_said() {
+    fn files_get_their_text_back() {
         let folder = tempfile::tempdir().unwrap();
         let (quota, cpus) = (folder.path().join("cpu.max"), folder.path().join("cpuset.cpus"));
         fs::write(&quota, "200000 100000").unwrap();

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profile_tells_where_progress_does_not() {
+    fn the_profile_shows_a_change_that_progress_does_not() {
         let mut search = attempts(&[4, 2, 4, 2], |_, n| f64::from(n));
         for attempt in &mut search[2..] {
             attempt.probe.profile.lock = 40.0;

@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_fixed_time_are_told() {
+    fn runs_of_a_fixed_time_get_a_note() {
         let told = |runs: &[(u32, f64, f64)]| {
             let runs: Vec<Probe> = runs.iter().map(computing).collect();
             fixed_time(&runs.iter().collect::<Vec<_>>(), 2)
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_hardly_compute_are_told() {
+    fn runs_that_hardly_compute_get_a_note() {
         let told = |runs: &[(u32, f64, f64)]| {
             let runs: Vec<Probe> = runs.iter().map(computing).collect();
             hardly_computes(&runs.iter().collect::<Vec<_>>(), 2)

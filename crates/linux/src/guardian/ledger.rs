@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_said_and_kept_and_what_worked_is_not_done_again() {
+    fn failed_entries_are_reported_and_kept_and_done_ones_are_not_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (Sleeping::new(), Sleeping::new());
         let quota = folder.path().join("cpu.max");

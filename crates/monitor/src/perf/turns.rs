@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_after_one_that_is_hidden_is_told_by_the_thread_itself() {
+    fn a_turn_after_a_hidden_one_comes_from_the_record_of_the_thread_itself() {
         let mut book = Book::new(100);
         book.watch(1, 10);
         let turn = |time, tid| PerfRecord { time, pid: 1, tid, what: What::Turn };
