@@ -1,17 +1,17 @@
-//! Counts the assignments to one core, and to the machine: the saving of looking at one core at a
-//! time.
+//! Counts the assignments to one core, and to the machine. The ratio shows what is saved by looking
+//! at one core at a time.
 //!
-//! Other cores may not matter, or only what runs there and not where. Then an assignment performs
-//! as its cores do separately. Then it is enough to know every way in which some of the tasks can
-//! share one core. With t tasks that is a sum over k and each kind of core. A term is C(t, k) times
-//! the number of different assignments of k threads to a core.
+//! Other cores may have no effect, or only by what runs on them. Then an assignment performs as its
+//! cores do separately. So it is enough to know each way in which some of the tasks share a core.
+//! With t tasks the number of these ways is a sum over k and each kind of core. A term is C(t, k)
+//! times the number of different assignments of k threads to a core.
 //!
 //! For nine tasks on an UltraSPARC T2 this gives 6,990 instead of 592,573 assignments, 85 times
-//! fewer. The paper (section 4.4) says "around 520 000" and "8,500", "more than 60x", without the
-//! rule by which it counted. From one task's view, the contents of its core are 4,287. They are
-//! 8,574 if a core's two pipes are distinct (a mirror image then counts twice). That would be 60.6
-//! times fewer than 520,000, and may be the paper's count. Pipes are alike, and tasks share the
-//! contents of their core, so here each content counts once.
+//! fewer. The paper (section 4.4) says "around 520 000" and "8,500", "more than 60x". It does not
+//! say how it counted. One task can have 4,287 contents of its core. They are 8,574 if a core's two
+//! pipes are distinct: then a mirror image counts twice. That would be 60.6 times fewer than
+//! 520,000, and may be the paper's count. Here pipes are alike, and all tasks of a core share its
+//! content. So each content counts once.
 
 use num_bigint::BigUint;
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};

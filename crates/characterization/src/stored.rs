@@ -5,9 +5,9 @@ use pinwise_campaign::{Store, StoreError};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-/// What a characterization is called in the store.
+/// The name of a characterization in the store.
 const WHOLE: &str = "characterization";
-/// What one is called that describes too little of its machine to base decisions on.
+/// The name of a partial characterization. It describes too little of its machine to decide by.
 const EXCERPT: &str = "excerpt";
 
 /// A characterization as the store holds it.
@@ -17,8 +17,7 @@ pub struct StoredCharacterization {
     pub id: i64,
     /// When it was stored, seconds since the Unix epoch.
     pub at: i64,
-    /// Why it describes too little of its machine to base decisions on. `None`: it describes
-    /// enough.
+    /// Why it describes too little of its machine to decide by. `None`: it describes enough.
     pub excerpt: Option<ExcerptReason>,
     /// What was found.
     pub characterization: Characterization,
@@ -32,7 +31,7 @@ pub enum ExcerptReason {
     SomeBenchmarks,
     /// Few stressors ran on other cores.
     FewStressors {
-        /// The least that show what comes of many.
+        /// The fewest stressors that count as many.
         enough: usize,
     },
     /// Other programs had the contexts.
@@ -51,7 +50,7 @@ pub enum ExcerptReason {
 
 pinwise_measure::text_in_old_stores!(ExcerptReason);
 
-/// What the store holds. Earlier versions had no reason in it.
+/// The stored document. In earlier versions it had no reason.
 #[derive(Serialize)]
 struct StoredJson<'a> {
     #[serde(flatten)]
@@ -59,7 +58,7 @@ struct StoredJson<'a> {
     excerpt: &'a Option<ExcerptReason>,
 }
 
-/// What is beside the characterization in a document.
+/// The part of the stored document beside the characterization.
 #[derive(Deserialize)]
 struct Beside {
     #[serde(default)]

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_told_in_words() {
+    fn the_allowed_range_is_in_the_message() {
         let rounds = whole::<u64>(5..=100_000);
         assert_eq!([rounds("5"), rounds("100000")], [Ok(5), Ok(100_000)]);
         for text in ["4", "100001", "-3", "many", ""] {

@@ -105,8 +105,8 @@ pub(crate) fn note_lacking(plan: &Plan) {
     }
 }
 
-/// Says on stderr what happens while a plan is used. The threads that are pinned are not said here.
-pub(crate) fn tell(event: &PlanEvent<'_>) {
+/// Prints on stderr what happens while a plan is used, except the threads that are pinned.
+pub(crate) fn print_event(event: &PlanEvent<'_>) {
     let text = match event {
         PlanEvent::Difference(difference) => format!("warning: {}", plan_difference(difference)),
         PlanEvent::Number { n, outcome } => number_text(*n, *outcome),

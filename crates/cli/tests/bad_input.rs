@@ -127,7 +127,7 @@ fn a_file_in_a_folder_that_is_not_there_is_refused_at_once_and_no_folder_is_made
 }
 
 #[test]
-fn a_program_that_ends_at_once_is_told_by_its_status_and_its_last_words() {
+fn a_program_that_ends_at_once_is_reported_with_its_status_and_last_line() {
     // What a program prints while whole runs are timed is its product, not a message: it is not
     // read.
     for (metric, stream) in [

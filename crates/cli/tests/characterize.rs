@@ -149,7 +149,7 @@ fn what_is_kept_gives_the_page_again_and_campaigns_on_that_machine_show_it() {
 
 /// Of the whole one a level is taken, of an excerpt nothing: neither is needed to search.
 #[test]
-fn a_damaged_characterization_is_said_and_no_reason_not_to_search() {
+fn a_damaged_characterization_is_reported_and_the_search_goes_on() {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
     let model = ["--machine", "ultrasparc-t2"];

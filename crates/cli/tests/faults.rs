@@ -1,5 +1,5 @@
 //! Faults of the machine around pinwise, made for real. Their table is in
-//! docs/reference/RELIABILITY.md.
+//! docs/reference/reliability.md.
 
 mod support;
 

@@ -281,7 +281,7 @@ fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
 }
 
 #[test]
-fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
+fn using_a_plan_against_the_advice_prints_a_warning() {
     let directory = tempfile::tempdir().unwrap();
     let path = plan(directory.path(), &["sh"]);
     let text = fs::read_to_string(&path).unwrap();

@@ -228,7 +228,7 @@ fn two_processes_measure_into_one_store() {
 }
 
 #[test]
-fn a_user_who_may_only_read_a_store_reads_it_and_is_told_so_on_writing() {
+fn a_user_who_may_only_read_a_store_gets_an_error_on_writing() {
     if !rustix::process::geteuid().is_root() {
         pinwise_synthetic::not_judged("only root can become another user");
         return;
@@ -346,7 +346,7 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
 }
 
 #[test]
-fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
+fn disturbances_from_before_a_kill_stay_with_the_answer() {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
     let target = Target::start("intadd", folder.path());

@@ -163,7 +163,7 @@ fn an_openmp_program_takes_its_number_from_the_environment_and_is_measured_by_wh
 }
 
 #[test]
-fn without_a_metric_the_counters_tell_and_the_text_says_so() {
+fn without_a_metric_the_published_search_uses_counters_and_shows_them() {
     let folder = TempDir::new().unwrap();
     let Some(program) = compiled(&folder, OPENMP) else { return };
     let store = folder.path().join("s.db");
@@ -256,7 +256,7 @@ fn progress_that_jumps_ends_the_search_and_the_service_has_its_number_back() {
 }
 
 #[test]
-fn what_others_take_beside_a_service_is_told() {
+fn the_load_of_others_beside_a_service_is_reported() {
     let busy = |_| Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
     let cpus = std::thread::available_parallelism().unwrap().get();
     let others: Vec<Program> = (0..cpus).map(busy).collect();
@@ -339,7 +339,7 @@ fn a_service_has_its_own_number_back_however_the_search_is_ended() {
 }
 
 #[test]
-fn a_service_whose_own_number_nobody_says_is_not_changed() {
+fn a_service_whose_own_number_is_unknown_is_not_changed() {
     let folder = TempDir::new().unwrap();
     let (sets, store) = (folder.path().join("sets"), folder.path().join("s.db"));
     let service = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));

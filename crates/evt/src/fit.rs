@@ -25,13 +25,6 @@ pub struct Fit {
     pub covariance: Option<[[f64; 2]; 2]>,
 }
 
-impl Fit {
-    /// Standard errors of (scale, shape).
-    pub fn standard_errors(&self) -> Option<[f64; 2]> {
-        self.covariance.map(|c| [c[0][0].sqrt(), c[1][1].sqrt()])
-    }
-}
-
 /// Points of the scan on each side of shape 0. The profile is smooth; its maximum spans several of
 /// them.
 const SCAN: usize = 24;
@@ -237,13 +230,6 @@ mod tests {
         assert_eq!(fit(&[1.0, 0.0, 2.0]), None);
         assert_eq!(fit(&[1.0, f64::NAN, 2.0]), None);
         assert_eq!(fit(&[f64::MAX, f64::MAX, 1.0]), None);
-    }
-
-    #[test]
-    fn standard_errors_are_the_roots_of_the_variances() {
-        let found = fit(&ideal(0.1, 1.0, 100)).unwrap();
-        let errors = found.standard_errors().unwrap();
-        assert!((errors[0] * errors[0] - found.covariance.unwrap()[0][0]).abs() < 1e-12);
     }
 
     proptest! {

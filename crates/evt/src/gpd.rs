@@ -62,7 +62,8 @@ impl Gpd {
     }
 
     /// The probability of a value of at most `y`.
-    pub fn cdf(&self, y: f64) -> f64 {
+    #[cfg(test)]
+    fn cdf(&self, y: f64) -> f64 {
         if y.is_nan() || y <= 0.0 {
             return 0.0;
         }

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_told_to_the_digits_of_its_interval() {
+    fn a_value_has_the_digits_of_its_interval() {
         let scale = Scale::new(&Unit::cost("s"), 1.0 / 2.4654);
         let of = |seconds: f64| 1.0 / seconds;
         let (low, high) = (of(2.468), of(2.463));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told_in_the_unit_that_they_round_to() {
+    fn durations_have_the_unit_that_they_round_to() {
         for (seconds, text) in [
             (0.0, "0 s"),
             (350e-6, "350 µs"),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_units_that_people_use() {
+    fn sizes_have_units_that_people_use() {
         for (size, text) in [
             (512, "512 B"),
             (48 << 10, "48 KiB"),

@@ -48,7 +48,7 @@ pub enum PlanEvent<'a> {
 pub enum NumberOutcome<'a> {
     /// This command would set it.
     Settable(&'a str),
-    /// This command would set it, which was not asked for.
+    /// This command would set it. The user did not ask for that.
     NotAsked(&'a str),
     /// This command has set it.
     Set(&'a str),
@@ -107,7 +107,8 @@ impl HeldProgram {
         Ok(Self { pid, _lock: lock })
     }
 
-    /// Pins the threads that the plan names, and notes in the folder `notes` what that replaces.
+    /// Pins the threads that the plan names, and notes the affinities that it replaces in the
+    /// folder `notes`.
     ///
     /// # Errors
     /// The plan does not fit the machine, its number cannot be set, or nothing can be noted. Or
@@ -133,7 +134,7 @@ impl HeldProgram {
             pinwise_programs::set_number(self.pid, command, n)?;
             Ok(NumberOutcome::Set(command))
         };
-        tell_number(plan, set, events)?;
+        report_number(plan, set, events)?;
         let pinner = pinner(Scope::Trees(vec![self.pid]), plan, EndedThreads::Forgotten)?;
         if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
             take(events, PlanEvent::Note(&note))?;
@@ -150,8 +151,8 @@ impl HeldProgram {
     }
 }
 
-/// The threads that [`HeldProgram::undo`] would release, but for those that inherited a pin since.
-/// Changes nothing.
+/// The threads that [`HeldProgram::undo`] would release, without those that have inherited a pin
+/// since the notes. Changes nothing.
 ///
 /// # Errors
 /// There is no such process, nothing is noted, or the notes or the threads cannot be read.
@@ -193,7 +194,7 @@ impl Preview {
         check_running(pid)?;
         let machine = check_online(pid, plan, force, events)?;
         check_memory(plan)?;
-        tell_number(plan, |command, _| Ok(NumberOutcome::Settable(command)), events)?;
+        report_number(plan, |command, _| Ok(NumberOutcome::Settable(command)), events)?;
         let scope = Scope::Trees(vec![pid]);
         let pinner = pinner(scope, plan, EndedThreads::Forgotten)?;
         let memory = match follows(plan) {
@@ -219,7 +220,7 @@ impl Preview {
     }
 }
 
-/// A plan whose threads are pinned, as far as they are there.
+/// A plan that was applied: those of its threads that exist are pinned.
 #[derive(Debug)]
 pub struct AppliedPlan<'p> {
     plan: &'p Plan,
@@ -227,15 +228,15 @@ pub struct AppliedPlan<'p> {
     pinned: Vec<Pinned>,
     /// The names whose last thread was refused.
     refused: HashSet<String>,
-    /// Where memory lies since, if the plan says that.
+    /// Where memory lies now, if the plan says where.
     memory: Result<Option<MemoryUse>, MemoryError>,
     /// The processes whose memory stayed, because threads of them were refused.
     stayed: BTreeSet<Pid>,
 }
 
 impl<'p> AppliedPlan<'p> {
-    /// Pins threads of the processes in `scope` by a plan of this machine. Writes to the folder
-    /// `notes` what that replaces.
+    /// Pins threads of the processes in `scope` by a plan of this machine. Writes the affinities
+    /// that it replaces to the folder `notes`.
     ///
     /// # Errors
     /// The threads cannot be read, or nothing can be noted. Or the plan interleaves memory.
@@ -358,7 +359,7 @@ fn check_running(pid: Pid) -> Result<(), ApplyError> {
     if process::ended(pid) { Err(TargetError::NoProcess(pid).into()) } else { Ok(()) }
 }
 
-/// Refuses a plan that says what the memory of a running program cannot do.
+/// Refuses a plan that interleaves memory, which a running program cannot do.
 fn check_memory(plan: &Plan) -> Result<(), MemoryError> {
     let policy = plan.memory.as_ref().map(|memory| memory.policy);
     if policy == Some(MemoryPolicy::Interleave) { Err(MemoryError::OnlyAtStart) } else { Ok(()) }
@@ -406,9 +407,9 @@ fn check(
     differences.iter().try_for_each(|difference| take(events, PlanEvent::Difference(difference)))
 }
 
-/// Says what becomes of the plan's number of threads. `with_command` says it of a plan with a
+/// Reports what becomes of the plan's number of threads. `with_command` finds it for a plan with a
 /// command.
-fn tell_number<'a>(
+fn report_number<'a>(
     plan: &'a Plan,
     with_command: impl FnOnce(&'a str, u32) -> Result<NumberOutcome<'a>, ApplyError>,
     events: &mut PlanEvents<'_>,

@@ -40,7 +40,7 @@ pub struct CompareRequest {
     pub request: PlacementRequest,
     /// Whether the budget is the usual one: BlackBox on this machine then has a longer one.
     pub usual_budget: bool,
-    /// Naive (random) and balanced assignments that are drawn, of each at least 2.
+    /// How many naive (random) and how many balanced assignments are drawn, at least 2 each.
     pub draws: u64,
     /// Fresh windows of each that is compared, at least 5.
     pub rounds: u64,
@@ -234,7 +234,7 @@ impl Job for CompareRequest {
         Ok(PreparedComparison { compared, testbed, notes: Vec::new() })
     }
 
-    /// Makes the searches that are missing, then measures everything beside everything.
+    /// Makes the searches that are missing, then compares all ways on fresh windows.
     fn conduct(
         PreparedComparison { compared, mut testbed, notes: at_start }: PreparedComparison,
         info: &CampaignInfo,
@@ -393,7 +393,7 @@ fn question(way: &ComparedSearch, request: &PlacementRequest) -> PlacementQuesti
     }
 }
 
-/// Tells a testbed what the searches measured on the one before it.
+/// Gives a testbed the measurements that searches made on the testbed before it.
 fn recall_searches(
     testbed: &mut dyn OpenSubject,
     info: &CampaignInfo,
@@ -465,7 +465,7 @@ fn unlooked(way: &ComparedSearch, drawn: u64) -> Option<Notice> {
     (drawn < first).then_some(Notice::BoundNotReached { name, first, drawn })
 }
 
-/// The comparison with what its searches came to, as far as they have ended.
+/// The comparison with the results of its searches, as far as they have ended.
 fn joined(
     mut compared: CompareQuestion,
     store: &Store,
@@ -499,7 +499,7 @@ fn joined(
     Ok(compared)
 }
 
-/// Adds what a search came to.
+/// Adds the result of a search.
 fn enter(ways: &mut ComparedWays, way: &ComparedSearch, searched: &SearchedPlacement) {
     let SearchedPlacement { campaign, outcome, profiled, .. } = searched;
     let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
@@ -624,7 +624,7 @@ mod tests {
 
     /// It is no matter for a comparison without a search that profiles.
     #[test]
-    fn a_damaged_characterization_is_told_where_a_search_uses_it() {
+    fn a_damaged_characterization_is_noted_where_a_search_uses_it() {
         let (_folder, mut store) = stored_campaign::empty_store();
         let caller = Caller::default();
         let told = |store: &Store, instances| {

@@ -282,17 +282,36 @@ mod tests {
         campaigns.iter().map(|info| (info.new.kind, info.state, info.records > 0)).collect()
     }
 
-    #[test]
-    fn a_search_inside_another_campaign_that_measured_nothing_leaves_no_campaign() {
+    /// One program of two is chosen.
+    fn selection() -> SelectRequest {
         let Subject::Simulated(simulation) = request().request.subject else { panic!() };
         let others = vec![("intmul".to_owned(), 1)];
-        let select = SelectRequest {
+        SelectRequest {
             question: SelectionQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 },
             subject: Subject::Simulated(SimulationRequest { others, ..simulation }),
             alone: Vec::new(),
             cpus: Some("0-7".into()),
             name: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_search_inside_another_campaign_that_cannot_begin_leaves_no_campaign() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let (new, _) = selection().prepare(&caller, &store, &mut Silent).unwrap();
+        // The model does not have this context.
+        let nowhere = SelectRequest { cpus: Some("900".into()), ..selection() };
+        let question = serde_json::to_value(nowhere).unwrap();
+        let id = store.create(&NewCampaign { question, ..new }).unwrap();
+        let error = resume(id, &caller, &mut store, &mut Silent).unwrap_err();
+        assert!(!matches!(error, JobError::Interrupted(_)), "{error}");
+        assert_eq!(store.list().unwrap().campaigns.len(), 0);
+    }
+
+    #[test]
+    fn a_search_inside_another_campaign_that_measured_nothing_leaves_no_campaign() {
+        let select = selection();
         let compare =
             CompareRequest { draws: 2, rounds: 5, ..CompareRequest::new(request().request) };
         assert_eq!(left_at_search(select.clone(), 1), []);

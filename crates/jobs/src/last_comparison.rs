@@ -49,7 +49,7 @@ pub struct LastComparisonQuestion {
     pub n: u32,
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
-    /// How that is known, if the user did not give it.
+    /// How that number is known, if the user did not give it.
     pub default_known: Option<LastComparisonNote>,
     /// `n` makes the same threads as the default, so the two are not compared with each other.
     #[serde(default)]
@@ -72,8 +72,9 @@ pub struct LastComparisonQuestion {
     /// programs. An earlier version always did that.
     #[serde(default)]
     pub ranked_on: Option<u32>,
-    /// Its own windows show a load of others, too. Beside one, rounds that are alike in time count
-    /// as fewer. An earlier version knew a load only from the search, and counted all.
+    /// The windows of the comparison also show a load of others. If there is one, rounds that are
+    /// alike in time count as fewer. An earlier version knew a load only from the search, and
+    /// counted all rounds.
     #[serde(default)]
     pub own_load: bool,
     /// The program goes on running, so its load may change. Then the comparison ends. An earlier
@@ -103,7 +104,7 @@ pub(crate) fn one_look() -> usize {
 /// The result of a last comparison.
 #[derive(Clone, Debug)]
 pub struct LastComparison {
-    /// The ways against each other.
+    /// The comparison of the ways.
     pub rounds: ComparedRounds,
     /// The unit of performances.
     pub unit: Unit,
@@ -360,16 +361,16 @@ impl LastComparison {
 
 /// A last comparison, to be measured from where it is.
 pub(crate) struct Comparing<'a> {
-    /// Its part of the campaign.
+    /// The part of the campaign that has its records.
     pub(crate) part: &'a CampaignInfo,
     pub(crate) question: &'a LastComparisonQuestion,
     pub(crate) read: Read<'a>,
-    /// With fewer rounds one that is cut short has no answer.
+    /// A comparison that is cut short with fewer rounds has no answer.
     pub(crate) fewest: usize,
 }
 
 impl Comparing<'_> {
-    /// The comparison if it has ended; `None`: it has to be measured.
+    /// The comparison, if it has ended. `None`: it has to be measured.
     pub(crate) fn ended(&self, store: &Store) -> Result<Option<LastComparison>, JobError> {
         if self.part.state != CampaignState::Finished {
             return Ok(None);
@@ -459,7 +460,7 @@ impl Strategy for LastComparisonSearch<'_> {
 }
 
 impl LastComparisonSearch<'_> {
-    /// Whether more rounds would tell nothing.
+    /// Whether more rounds would show nothing new.
     fn is_enough(&self, so_far: &LastComparison) -> bool {
         let LastComparisonQuestion { n, default, precision, looks, own_load, .. } = self.question;
         let rounds = &so_far.rounds;
@@ -493,8 +494,8 @@ impl LastComparisonSearch<'_> {
     }
 }
 
-/// Whether a window of this round is starved beside those of the same way in all other rounds. So a
-/// load that was there all the time starves none, not even the first.
+/// Whether a window of this round is starved, compared with windows of the same way in all other
+/// rounds. So a load that was there all the time starves no window, not even the first.
 fn is_starved(lost: &[WindowsByWay], round: usize) -> bool {
     let mut windows = lost[round].iter().enumerate();
     windows.any(|(way, own)| {
@@ -504,8 +505,8 @@ fn is_starved(lost: &[WindowsByWay], round: usize) -> bool {
     })
 }
 
-/// Whether another round fits into `time`. It is assumed to take as long as the longest of the
-/// rounds with these `ends`. The first round always fits.
+/// Whether another round fits into `time`. `ends` are the ends of the rounds so far. The next round
+/// is assumed to take as long as the longest of them. The first round always fits.
 fn is_time_for_another(ends: impl Iterator<Item = Duration>, time: Duration) -> bool {
     let (mut rounds, mut longest, mut spent) = (0_usize, Duration::ZERO, Duration::ZERO);
     for end in ends {

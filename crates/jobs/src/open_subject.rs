@@ -187,7 +187,7 @@ pub(crate) fn allowed_machine(
 ) -> Result<Machine, JobError> {
     if let Some(list) = cpus {
         let wanted = named_cpus(list, &machine.allowed)?;
-        // Before anything else is said of the question: there is none.
+        // This comes before all other checks: with one context there is no question.
         if wanted.len() == 1 {
             return Err(JobError::Usage(format!(
                 "--cpus {list}: one context leaves nothing to choose; name more"
@@ -240,7 +240,7 @@ fn launch(command: &[String], request: &PlacementRequest) -> Launch {
     }
 }
 
-/// An error of the target with the exit code it deserves.
+/// Converts an error of the target. Its kind decides the exit code.
 fn target_error(error: TargetError) -> JobError {
     match error {
         TargetError::Measure(MeasureError { interrupted: true, .. }) => {

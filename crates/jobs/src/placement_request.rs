@@ -58,7 +58,7 @@ pub struct PlacementRequest {
     pub affinities: BTreeMap<String, CpuSet>,
     /// Only these contexts, as a CPU list.
     pub cpus: Option<String>,
-    /// One live measurement: settling and window together.
+    /// The time of one measurement of a running program, with settling.
     pub period: Duration,
     /// A known limit, in the unit shown. The search gets it as [`PlacementQuestion::cap`], and a
     /// stored request has it there only.
@@ -90,8 +90,7 @@ impl PlacementRequest {
     pub const LIMIT: Duration = RerunOptions::LIMIT;
 
     /// The request to place `subject`, whose performance is `metric` (as typed after `--metric`).
-    /// Everything else is as `pinwise place` asks it if nothing else is said, the budget
-    /// included.
+    /// Everything else has the defaults of `pinwise place`, the budget included.
     pub fn new(subject: Subject, metric: impl Into<String>) -> Self {
         let mut question =
             PlacementQuestion::new(StrategyName::Auto, subject.usual_budget(StrategyName::Auto));
@@ -181,7 +180,7 @@ pub struct ReadingOptions {
     pub lower_is_better: bool,
     /// The name of the unit.
     pub unit: Option<String>,
-    /// Numbers count as they stand: so they were read when questions did not say it.
+    /// A prefix behind a number is ignored. Questions from before this field were read so.
     #[serde(default = "before_prefixes")]
     pub as_printed: bool,
 }

@@ -137,7 +137,7 @@ pub struct TuneAnswer {
     pub measured: u64,
     /// The budget.
     pub budget: Duration,
-    /// The tolerance: a gain of this share is none.
+    /// The tolerance: a gain up to this share counts as none.
     pub within: f64,
     /// The search for the number alone; `None` before its first probe.
     pub threads: Option<ThreadsOutcome>,
@@ -214,7 +214,7 @@ impl TuneAnswer {
                 Some(path) => plan_file::write_plan(path, &plan).map(|()| path.clone()),
                 None => plan_file::keep_plan(store, &format!("tune-{}", plan.program), &plan),
             };
-            // Not the one of an answer before, which rests on fewer windows.
+            // The plan of an earlier answer is not kept: it rests on fewer windows.
             self.plan = None;
             match written {
                 Ok(path) => self.plan = Some(path),
@@ -241,8 +241,8 @@ impl TunedPlacement {
         }
     }
 
-    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` if
-    /// nothing was measured.
+    /// Its best speed, pinned or not, by the fresh windows of its search. `None`: nothing was
+    /// measured.
     pub fn best(&self) -> Option<f64> {
         let outcome = &self.searched.as_ref()?.outcome;
         let pinned = outcome.best.as_ref().map(|best| best.performance.mean);
@@ -344,7 +344,8 @@ impl Job for TuneRequest {
 fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), JobError> {
     let whole = request.threads.time();
     let budget = Some(whole.mul_f64(NUMBER));
-    // The least that shows a number may take more. The last comparison is that of the whole.
+    // The fewest probes that show a number may take longer than this budget. This search compares
+    // nothing: the whole job ends with the last comparison.
     let deadline = Some(whole);
     ThreadsQuestion::of(ThreadsRequest {
         budget,
@@ -433,7 +434,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     })
 }
 
-/// The file of the plan of an answer before, if it still holds that plan. An edited one stays.
+/// The file of the plan of an earlier answer, if it still has that plan. An edited file stays.
 fn earlier_plan(store: &Store, info: &CampaignInfo, request: &ThreadsRequest) -> Option<PathBuf> {
     let answer = answer(store, info).ok()?;
     let path = answer.plan.clone()?;
@@ -444,7 +445,7 @@ fn earlier_plan(store: &Store, info: &CampaignInfo, request: &ThreadsRequest) ->
     (plan.to_toml() == text).then_some(path)
 }
 
-/// The plan of an answer; `None` if there is nothing to do that a plan could say.
+/// The plan of an answer. `None`: there is nothing that a plan could change.
 fn plan(
     answer: &TuneAnswer,
     request: &ThreadsRequest,
@@ -722,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_room_for_the_last_comparison_is_told_without_a_second_amount() {
+    fn a_budget_without_room_for_the_last_comparison_is_noted_without_a_second_amount() {
         let (question, _) = number_question(&request()).unwrap();
         let outcome = ThreadsOutcome::of(question, &[]).unwrap();
         // No probe is known to take any time: three ways, five rounds, a quarter of the budget.

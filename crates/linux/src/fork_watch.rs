@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_does_not_tell_there_may_always_be_new_ones() {
+    fn without_reports_of_the_kernel_new_threads_are_always_possible() {
         let mut forks = ForkWatch { file: None, ..ForkWatch::default() };
         std::thread::sleep(LISTED);
         assert!(forks.any());

@@ -108,7 +108,7 @@ pub enum GuardianEntry {
     },
     /// Entered threads that will be pinned to these CPUs.
     Pinned {
-        /// The threads and the CPUs. What was entered once holds for good.
+        /// The threads and the CPUs. Each entry holds until the end.
         pins: Vec<(ThreadId, CpuSet)>,
     },
     /// A process that will be confined to some CPUs of this mask, with all threads it has or
@@ -172,7 +172,7 @@ pub enum GuardianEntry {
 }
 
 impl GuardianEntry {
-    /// The process whose affinities, number or memory it is about, if that still lives.
+    /// The process that the entry is about, if that still lives.
     fn living(&self) -> Option<Pid> {
         match self {
             Self::Thread { id, .. } => id.alive().then_some(id.pid),
@@ -263,7 +263,7 @@ impl Guardian {
         self.enter(&entries)
     }
 
-    /// Waits until the guardian has restored everything. Whether it has.
+    /// Waits until the guardian has restored everything. Returns whether it has.
     fn ended(&mut self) -> bool {
         let guardian = rustix::process::Pid::from_child(&self.child);
         let begin = Instant::now();
@@ -350,7 +350,7 @@ pub fn guardian_main() {
         return;
     }
     let mut entries = Vec::new();
-    // A line without its end was never relied on: the thread in it is not pinned yet.
+    // Nothing relies on a line without its end: the thread in it is not pinned yet.
     let (mut lock, mut shared) = (ProcessLock::default(), HashSet::new());
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(entry) = serde_json::from_str(&line) else { continue };
@@ -367,7 +367,8 @@ pub fn guardian_main() {
     // To move memory takes long, and need not be punctual.
     drop(punctual);
     restore_memory(&entries);
-    // Also a file that could not be opened: the next start would restore everything once more.
+    // This also removes a file that could not be opened. Else the next start would restore
+    // everything once more.
     if let Some(path) = path {
         let _ = fs::remove_file(path);
     }
@@ -395,7 +396,7 @@ fn run_commands(entries: &[GuardianEntry]) -> Vec<Restored> {
             |later| matches!(later, GuardianEntry::Command { pid: other, .. } if other == pid),
         );
         if !replaced && lives(*pid, *start) {
-            // What pinwise began would have the last word.
+            // A command of pinwise that still runs would change the number again.
             wait_for(setting.as_slice());
             let worked = run_command(command, folder).is_ok_and(|worked| worked);
             if worked || lives(*pid, *start) {
@@ -414,7 +415,7 @@ fn wait_for(marks: &[String]) {
     }
 }
 
-/// Runs a shell command, for at most [`SETTING_LIMIT`]. Whether it succeeded within that.
+/// Runs a shell command, for at most [`SETTING_LIMIT`]. Returns whether it succeeded in that time.
 fn run_command(command: &str, folder: &Path) -> io::Result<bool> {
     let mut shell = Command::new("sh");
     let folder = if folder.is_dir() { folder } else { Path::new("/") };
@@ -429,7 +430,8 @@ fn run_command(command: &str, folder: &Path) -> io::Result<bool> {
         }
         if begin.elapsed() > SETTING_LIMIT {
             let group = rustix::process::Pid::from_child(&child);
-            // Refused if the command became another user's, such as sudo. It ends by itself.
+            // The kernel refuses this if the command runs as another user, by sudo for example.
+            // Such a command ends by itself.
             if rustix::process::kill_process_group(group, Signal::KILL).is_ok() {
                 child.wait()?;
             }
@@ -442,7 +444,7 @@ fn run_command(command: &str, folder: &Path) -> io::Result<bool> {
 fn restore_files(entries: &[GuardianEntry]) -> Vec<Restored> {
     let restore = |entry: &GuardianEntry| {
         let GuardianEntry::File { path, text } = entry else { return None };
-        // Nothing written is no write; a line without a word empties the file.
+        // To write nothing has no effect. A line without a word empties the file.
         let written = fs::write(path, if text.is_empty() { "\n" } else { text });
         // The group may be gone.
         let gone = written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -601,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn files_say_again_what_they_said() {
+    fn files_get_their_text_back() {
         let folder = tempfile::tempdir().unwrap();
         let (quota, cpus) = (folder.path().join("cpu.max"), folder.path().join("cpuset.cpus"));
         fs::write(&quota, "200000 100000").unwrap();

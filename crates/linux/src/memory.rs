@@ -217,7 +217,7 @@ pub fn page_count(pids: &[Pid]) -> u64 {
     pids.iter().filter_map(|&pid| resident(pid).ok()).fold(0, u64::saturating_add)
 }
 
-/// All pages of a process. The kernel knows them without looking at each, which keeps the process
+/// All pages of a process. The kernel counts them. To look at each page would keep the process
 /// waiting.
 fn resident(pid: Pid) -> Result<u64, MemoryError> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm"));
@@ -262,7 +262,7 @@ impl InitialMemory {
     /// Has `command` start with it.
     ///
     /// # Errors
-    /// The kernel refuses it. A failed start could not say that.
+    /// The kernel refuses it. If the start itself failed, it could not give this reason.
     pub fn apply(&self, command: &mut Command) -> Result<(), MemoryError> {
         let (mode, nodes) = match self {
             Self::Interleaved(nodes) => (sys::MemoryMode::Interleave, nodes.clone()),

@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_thread_is_told_once() {
+    fn a_refused_thread_is_reported_once() {
         let (_child, pid) = program();
         let none: CpuSet = [pinwise_topology::CpuId(8191)].into_iter().collect();
         let mut pinner = PlanPinner::new(

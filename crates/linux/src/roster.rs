@@ -50,7 +50,7 @@ pub struct Member {
 impl Member {
     /// Whether the number of its threads has changed since they were listed.
     fn changed(&self) -> bool {
-        // An exit status is left of the last one, and counts as a thread.
+        // The exit status of the last thread is left, and counts as a thread.
         self.links() != self.links || self.threads.len() == 1 && process::ended(self.pid)
     }
 
@@ -142,9 +142,9 @@ impl Roster {
         Ok(self.refresh_threads())
     }
 
-    /// Forgets the strangers that have ended. A new process may have the number of one, which was
-    /// given since the last refresh then. So only such numbers are checked. `newest` is the newest
-    /// thread now.
+    /// Forgets the strangers that have ended. A new process may have the number of an ended
+    /// stranger. Such a number was given since the last refresh, so only these numbers are checked.
+    /// `newest` is the newest thread now.
     fn forget(&mut self, listed: &[Pid], newest: Option<u64>) {
         let listed: HashSet<&Pid> = listed.iter().collect();
         let before = std::mem::replace(&mut self.newest, newest);
@@ -254,8 +254,8 @@ impl Roster {
         self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
 
-    /// Does the same for the threads of the known processes. Takes 10 us for a process of ten
-    /// threads.
+    /// Finds what has begun and ended among the threads of the known processes. Takes 10 us for a
+    /// process of ten threads.
     pub fn refresh_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {

@@ -45,7 +45,7 @@ pub fn common_contexts(
 /// most frequent, then the largest. A thread that may not use all of these CPUs is not placed.
 pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
-    // One CPU is no choice. Of equal masks it takes the first.
+    // A mask of one CPU leaves no choice. Of equal masks it takes the first.
     let usual = masks.iter().rev().max_by_key(|mask| (mask.len() > 1, frequency(mask), mask.len()));
     usual.cloned().unwrap_or_default()
 }
@@ -93,7 +93,7 @@ pub struct Target {
     programs: HashMap<(Pid, StartTime), PathBuf>,
     /// `None` only while dropping.
     guardian: Option<Guardian>,
-    /// Let go once the guardian has put everything back.
+    /// Released after the guardian has put everything back.
     lock: ProcessLock,
 }
 
@@ -414,8 +414,7 @@ impl Target {
         pins
     }
 
-    /// Gives every thread its original mask. A thread that is refused does not keep the others from
-    /// theirs.
+    /// Gives every thread its original mask. If one thread is refused, the others still get theirs.
     pub fn unpin(&mut self) -> Result<(), TargetError> {
         self.note_moved()?;
         let mut done = Ok(());
@@ -542,13 +541,13 @@ fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
     }
 }
 
-/// What a process is called: `redis-server (pid 42)`; `process 42` once it has ended.
+/// The name of a process: `redis-server (pid 42)`; `process 42` once it has ended.
 pub fn described(pid: Pid) -> String {
     let comm = Stat::read(pid, pid.main()).map(|stat| stat.comm);
     comm.map_or_else(|_| format!("process {pid}"), |comm| format!("{comm} (pid {pid})"))
 }
 
-/// Sleeps, looking every 20 ms whether to stop.
+/// Sleeps, and checks every 20 ms whether to stop.
 pub fn pause(time: Duration, cancelled: &Interrupt) {
     let end = Instant::now() + time;
     while !cancelled.came() {

@@ -271,8 +271,8 @@ fn family(pid: Pid) -> io::Result<impl Iterator<Item = Pid>> {
     Ok(std::iter::once(pid).chain(process::descendants(&[pid], &process::all()?)))
 }
 
-/// The affinity to note for a thread that has `mask`. If it inherited that from a noted thread, it
-/// is what that had before.
+/// The affinity to note for a thread that has `mask`. If the thread inherited that mask from a
+/// noted thread, it is the affinity noted for that one.
 fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     let existing = noted.iter().flat_map(|entry| match entry {
         GuardianEntry::Existing { threads } => &threads[..],

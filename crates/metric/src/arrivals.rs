@@ -357,7 +357,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_arrived_is_told_and_that_nothing_matched_only_if_so() {
+    fn the_error_shows_the_lines_that_arrived_and_whether_any_matched() {
         let (sender, receiver) = sync_channel(10);
         let say = |text: &str| {
             let (at, late) = (Instant::now(), Duration::ZERO);

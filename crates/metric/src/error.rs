@@ -29,7 +29,7 @@ pub enum MetricError {
         /// A complete one.
         example: &'static str,
     },
-    /// Only plain HTTP is spoken.
+    /// Only plain HTTP is supported.
     #[error(
         "metric 'prom:{url}': the address must start with http:// (TLS is not supported; scrape \
          the program's local port)"
@@ -108,7 +108,7 @@ pub enum MetricError {
         /// `stdout` or `stderr`.
         stream: &'static str,
     },
-    /// What it is read from is not there, and will not be.
+    /// The source of the metric does not exist, and will not appear.
     #[error("metric '{metric}': {why}; {remedy}")]
     Missing {
         /// The metric.
@@ -128,7 +128,7 @@ pub enum MetricError {
         /// What was seen instead.
         seen: String,
     },
-    /// Some numbers, and then none for long.
+    /// Some numbers came, and then none for a long time.
     #[error("metric '{metric}': {} in {}, and then none for {}: too few to find how often they \
         come", counted(*.numbers as u64, "number"), duration(*.waited), duration(*.silent))]
     TooFew {

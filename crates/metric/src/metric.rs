@@ -27,17 +27,16 @@ pub struct MetricOptions {
     /// The unit of the quantity. For a counter, the unit of what is counted (`chunks`) or of the
     /// rate (`chunks/s`, `fps`). `None` to derive it from the metric.
     pub unit: Option<String>,
-    /// Numbers count as they stand, whatever prefix the text shows behind them: so earlier versions
-    /// read them.
+    /// A prefix behind a number, such as k or M, is ignored. Earlier versions ignored it.
     pub as_printed: bool,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
-    /// When all waiting for the first numbers ends; `None`: when patience does.
+    /// When all waiting for the first numbers ends. `None`: after `patience`.
     pub until: Option<Instant>,
 }
 
 impl Default for MetricOptions {
-    /// Everything found out; 10 s of patience.
+    /// Finds everything out, with 10 s of patience.
     fn default() -> Self {
         Self {
             pick: None,
@@ -134,7 +133,7 @@ impl MetricSpec {
         let launched = streams.stdout.is_some() || streams.stderr.is_some();
         self.fits(options, launched)?;
         let metric = self.to_string();
-        // What stands around the picked number describes it as the pattern of stdout: does.
+        // The text around the picked number describes it, as in the pattern of `stdout:`.
         let picked = options.pick.as_ref();
         let known = Known {
             metric: &metric,
@@ -143,7 +142,7 @@ impl MetricSpec {
             patience: options.patience,
             until: options.until,
             // A program that was just started may not answer yet. One that reads its settings anew
-            // may not for a second or two: at ten a second.
+            // may not answer for a second or two. There are ten tries a second.
             failures: (matches!(self, Self::Command(_)) && !launched).then_some(30),
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };

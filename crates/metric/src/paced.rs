@@ -132,8 +132,8 @@ impl Paced {
         Ok((summary, kept[kept.len() - 1].at.duration_since(began)))
     }
 
-    /// An error once the values so far are a total's. Their mean says when they were read, and
-    /// nothing of the program.
+    /// An error if the values so far are those of a total. The mean of a total only shows when it
+    /// was read.
     fn doubt(&mut self, arrival: Arrival) -> Result<(), MeasureError> {
         let Some((detection, origin)) = &mut self.detection else { return Ok(()) };
         let seconds = arrival.at.saturating_duration_since(*origin).as_secs_f64();

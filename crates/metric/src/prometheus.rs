@@ -287,7 +287,7 @@ rpc_total 5 # {trace="x"} 1
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn a_missing_series_is_named() {
         assert!(selector("http_requests").sum(PAGE).unwrap_err().contains("none of its 7 series"));
         assert!(
             selector(r#"queue{a="b"}"#).sum(PAGE).unwrap_err().contains("none with these labels")

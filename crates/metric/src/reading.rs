@@ -6,12 +6,12 @@
 
 use pinwise_measure::{MeasureError, Retry};
 
-/// One number and when it was true, in seconds on any clock that does not jump.
+/// A number and its time, in seconds of any clock that does not jump.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// The number.
     pub value: f64,
-    /// When.
+    /// Its time.
     pub seconds: f64,
 }
 

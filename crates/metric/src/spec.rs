@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn words_around_the_number_tell_rates_and_totals() {
+    fn words_around_the_number_separate_rates_from_totals() {
         for text in [
             r"Tx-pps: +(\d+)",
             r"instantaneous_ops_per_sec:(\d+)",

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_takes_too_much_is_given_up_once_and_the_reason_is_told() {
+    fn a_layer_that_costs_too_much_is_given_up_once_with_a_reason() {
         for layer in [Layer::Ebpf, Layer::Perf] {
             let mut layer_choice = all_layers();
             assert!(!layer_choice.take_in(&window(layer, 1000, 9_000, 3_000)), "1.2 % is allowed");

@@ -129,7 +129,7 @@ impl Monitor {
         pause: &dyn Fn(Duration),
         cancelled: &dyn Fn() -> bool,
     ) -> io::Result<Activity> {
-        // Without the class looks are late next to busy threads; they are still looks.
+        // Without the realtime class, looks are late next to busy threads. They are still useful.
         let _punctual = RealtimeClass::raise();
         let spent = overhead::own_time();
         let follows = match self.ended.take() {
@@ -223,7 +223,7 @@ impl Monitor {
     /// same for now.
     fn earn(&mut self, (then, before): (Instant, Duration)) -> (Instant, Duration) {
         let (now, ran) = (Instant::now(), self.roster.cpu_time());
-        // Processes that have ended meanwhile take theirs with them.
+        // The CPU time of processes that have ended meanwhile is lost.
         self.look_rate.earn(ran.saturating_sub(before), now - then);
         (now, ran)
     }
@@ -254,8 +254,8 @@ fn choose() -> (Layer, Box<dyn LayerReader>, Vec<Unavailable>) {
     (Layer::Proc, Box::new(ProcLayer::new()), refused)
 }
 
-/// Prepared layers of monitors that are gone. So several monitors after each other prepare a layer
-/// once.
+/// Prepared layers of monitors that are gone. The next monitors use them again, so a layer is
+/// prepared once.
 static SPARE: Mutex<Vec<(Layer, Box<dyn LayerReader>)>> = Mutex::new(Vec::new());
 
 /// Prepares a layer.
@@ -284,7 +284,7 @@ fn put_away(layer: Layer, reader: Box<dyn LayerReader>) {
 /// Takes a layer out of the kernel that no monitor uses now.
 pub(crate) fn rest(layer: Layer) {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-    // What cannot be put to rest ends.
+    // A layer that cannot be put to rest is closed.
     spare.retain_mut(|(kept, reader)| *kept != layer || reader.rest().is_ok());
 }
 

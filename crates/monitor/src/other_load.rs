@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_has_gone_tells_nothing_of_others() {
+    fn an_ended_program_shows_no_load_of_others() {
         let child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut child = Killed(child);
         let pids = [Pid(child.0.id() as i32)];
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_went_back_tell_nothing_of_others() {
+    fn times_that_went_back_show_no_load_of_others() {
         let meter = OtherLoadMeter(CpuSet::parse_list("0-1").unwrap());
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let reading = |at: u32, busy: u32, own: u32| CpuTimeReading {

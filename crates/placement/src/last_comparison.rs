@@ -88,7 +88,7 @@ pub struct ComparedRounds {
 /// How gains are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GainRule {
-    /// By ranks, from as many rounds on as these need. Before that, as `Means`.
+    /// By ranks, once there are enough rounds. Before that, as `Means`.
     Ranks,
     /// By means of independent rounds.
     Means,

@@ -30,7 +30,7 @@ pub enum Unmeasured {
         /// The number.
         n: u32,
     },
-    /// A sentence that begins small and has no full stop: from a store that was written before
+    /// A sentence with a small first letter and no full stop: from a store that was written before
     /// reasons had kinds.
     Text {
         /// The sentence.
@@ -125,7 +125,7 @@ pub enum LastComparisonNote {
         /// The number.
         n: u32,
     },
-    /// A sentence that begins small and has no full stop: from a store that was written before
+    /// A sentence with a small first letter and no full stop: from a store that was written before
     /// notes had kinds.
     Text {
         /// The sentence.

@@ -99,8 +99,8 @@ pub struct Outcome {
     /// chosen among several.
     pub gain: Option<(f64, f64, f64)>,
     /// Every other assignment with fresh windows that do not differ from those of the best beyond
-    /// chance, best mean first. An assignment without fresh windows is none of them. It may even be
-    /// the best by the windows before ([`StopReason::FewLeft`]).
+    /// chance, best mean first. An assignment without fresh windows is not among them, even if it
+    /// was the best by earlier windows ([`StopReason::FewLeft`]).
     pub ties: Vec<PlacedAssignment>,
     /// The bound on the best possible.
     pub bound: Bound,
@@ -285,10 +285,9 @@ fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
 }
 
 impl PlacementVerdict {
-    /// How many times the measurements probably suffice to decide by this gain (estimate, low,
-    /// high).
-    /// An interval is half as wide after four times the measurements. The estimate may fall: see
-    /// `TIMES_FOR_POWER`.
+    /// The factor by which more measurements would probably decide by this gain (estimate, low,
+    /// high). An interval is half as wide after four times the measurements. The estimate may fall:
+    /// see `TIMES_FOR_POWER`.
     pub fn times_to_decide((mean, low, high): (f64, f64, f64), within: f64) -> f64 {
         // The sign of a zero would make infinity negative.
         let rises = (mean - low) / mean.max(0.0).abs();

@@ -78,7 +78,7 @@ pub struct PlanOrigin {
     /// Whether pinning is better than leaving the threads to the operating system.
     #[serde(alias = "advice")]
     pub verdict: PlacementVerdict,
-    /// The machine is a model: its CPUs are no machine's.
+    /// The machine is a model: no real machine has its CPUs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
     /// Notes in addition to the verdict.

@@ -29,20 +29,20 @@ pub enum StrategyName {
     Blackbox,
 }
 
-/// How [`StrategyName::Blackbox`] goes about it.
+/// The options of [`StrategyName::Blackbox`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlackboxOptions {
     /// Threads are taken to interfere within the domains of this level; `None` for the usual one
     /// of the machine.
     pub core_local: Option<DomainKind>,
-    /// Who says so.
+    /// The source of that level.
     #[serde(deserialize_with = "value_or_text")]
     pub core_local_because: LevelSource,
     /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`];
     /// all of them, as published, if it is 1.
     pub share: f64,
-    /// How many assignments are measured by what is predicted. `None` means as many as the spread
-    /// of the predictions asks for.
+    /// How many assignments of the best predictions are measured. `None`: as many as the spread of
+    /// the predictions requires.
     pub top: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ pub enum LevelSource {
     Asked,
     /// The characterization of the machine.
     Characterized,
-    /// Nothing: it is the usual level.
+    /// None: it is the usual level.
     Usual,
     /// Text: from a store that was written before the sources had kinds.
     Text {
@@ -95,8 +95,8 @@ impl Budget {
         if whole > 0.0 { used / whole } else { 1.0 }
     }
 
-    /// The rest of it after `time` was spent on other things than measuring. `None` if nothing is
-    /// left.
+    /// The rest of the budget after `time` was spent on something else than measuring. `None`:
+    /// nothing is left.
     pub fn after(self, time: Duration) -> Option<Self> {
         match self {
             Self::Measurements(_) => Some(self),
@@ -127,8 +127,8 @@ pub struct PlacementQuestion {
     pub alike: Alike,
     /// First look at the bound after this many sampled assignments (the paper's N_init).
     pub start: u64,
-    /// Further looks after this many more (the paper's N_delta); `None` doubles, which keeps the
-    /// confidence honest.
+    /// Further looks after this many more (the paper's N_delta); `None` doubles the sample for each
+    /// look, which keeps the confidence correct.
     pub step: Option<u64>,
     /// The estimator of the bound.
     pub method: pinwise_evt::Method,
@@ -205,8 +205,7 @@ impl PlacementQuestion {
         }
     }
 
-    /// The question as a testbed gets it. It has all that a search has to know of what the testbed
-    /// can do.
+    /// The question for a testbed. It has the abilities of the testbed that a search must know.
     pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
         let profiles = testbed.profiles();
         let restart = testbed.restart().filter(|_| profiles);

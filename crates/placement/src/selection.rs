@@ -58,7 +58,7 @@ pub enum SelectionError {
     Space(#[from] SpaceError),
 }
 
-/// Instances that run together, and where, with how they did on fresh windows.
+/// Instances that run together, where they run, and their performance on fresh windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacedSelection {
     /// The instances, each with the leaf of each of its threads.
@@ -88,13 +88,13 @@ pub struct SelectionOutcome {
     /// Other finalists whose fresh windows do not differ from those of the best beyond chance, best
     /// mean first.
     pub ties: Vec<PlacedSelection>,
-    /// Over all draws: what leaving both to chance gives.
+    /// The performance over all draws: both steps are left to chance.
     pub chance: Option<Estimate>,
     /// The bound on the best selection on its best assignment.
     pub bound: Bound,
     /// Every selection that was drawn, best mean first.
     pub selections: Vec<DrawnSelection>,
-    /// How many different selections there are, instances of one application being alike.
+    /// The number of different selections. Instances of one application are alike.
     pub different: u64,
     /// Measurements made.
     pub measurements: u64,
@@ -164,7 +164,7 @@ impl SelectionSearch {
     }
 
     /// One set of instances, every set equally likely, on a uniform placement. Among alike
-    /// instances it takes the first.
+    /// instances it takes the first ones.
     fn draw(&mut self) -> Result<Vec<PinnedInstance>, SpaceError> {
         let instances = self.thread_kinds.instances();
         let mut order: Vec<usize> = (0..instances.len()).collect();

@@ -9,9 +9,9 @@ use pinwise_figures::{self as figures, Scale};
 use serde::{Deserialize, Deserializer, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How many times the measurements a difference needs to be significant with a probability of 80 %.
-/// With the measurements that just suffice if the estimate stays, that is 50 %. For an interval of
-/// 95 % it is ((1.96 + 0.84) / 1.96)².
+/// With this many times the measurements, a difference is significant with a probability of 80 %.
+/// With measurements that just suffice if the estimate stays, the probability is 50 %. For an
+/// interval of 95 % it is ((1.96 + 0.84) / 1.96)².
 pub(crate) const TIMES_FOR_POWER: f64 = 2.0;
 
 /// A mean with its interval.
@@ -45,7 +45,7 @@ impl Estimate {
         self.telling(scale).show(self.mean)
     }
 
-    /// The scale with the digits of the interval, for what is held against the mean.
+    /// The scale with the digits of the interval, for values that are compared with the mean.
     pub fn telling(&self, scale: &Scale) -> Scale {
         scale.telling(self.low, self.high)
     }
@@ -164,8 +164,9 @@ fn ratio_by(
     Some(Ratio { value, low: (value - half).max(0.0_f64.min(value)), high: value + half })
 }
 
-/// How many independent values say as much about the mean as these deviations from it. They are in
-/// the order of time. Another program that is busy for many rounds makes neighbours alike.
+/// How many independent values would show the mean as well as these deviations from it do. The
+/// deviations are in the order of time. Another program that is busy for many rounds makes
+/// neighbours alike.
 ///
 /// The variance of a mean is that of one value times τ / n. τ is 1 + 2 Σ ρ(k) over all lags.
 /// Sums of two neighbouring autocorrelations ρ should be positive and fall. So τ is summed up to

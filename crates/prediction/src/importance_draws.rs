@@ -5,7 +5,7 @@
 //! sample of mostly good assignments reaches the end in far fewer measurements. T is the
 //! temperature: at T = 0.01 an assignment predicted 1 % better is drawn e times as often.
 //!
-//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements. One step
+//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled assignments. One step
 //! moves a thread to a random context; where that is full, it exchanges the thread with one there.
 //! Both are as likely as their reverse. A chain starts anywhere and cools down over its first half.
 //! It keeps its temperature over the second half and gives its last state. Each draw has its own
@@ -18,7 +18,7 @@ use pinwise_topology::{Assignment, PerContext, Random, Space};
 /// than half.
 const HOT: f64 = 0.5;
 
-/// One draw from `predictor`^(1/`temperature`) over the labelled placements of `space`, in
+/// One draw from `predictor`^(1/`temperature`) over the labelled assignments of `space`, in
 /// canonical form, after `steps` steps; temperatures above 0.
 pub fn draw(
     predictor: &dyn Predictor,
@@ -40,7 +40,7 @@ pub fn draw(
     space.canonical(&Assignment::new(chain.leaves))
 }
 
-/// A walk over the labelled placements of a space.
+/// A walk over the labelled assignments of a space.
 struct MarkovChain<'a> {
     walk: Box<dyn PredictedWalk + 'a>,
     leaves: Vec<u32>,

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_told_to() {
+    fn it_ends_when_its_caller_asks() {
         let obedient =
             Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT");
         let blackbox = obedient.profile();

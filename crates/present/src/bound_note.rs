@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn performances_are_said_in_the_unit_of_the_metric() {
+    fn performances_have_the_unit_of_the_metric() {
         let text = |note: BoundNote| text(&note, &Scale::new(&Unit::rate("ops/s"), 80.0));
         let constant = serde_json::json!({ "kind": "constant", "value": 80.0, "n": 60 });
         let constant = text(serde_json::from_value(constant).unwrap());

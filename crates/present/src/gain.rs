@@ -90,7 +90,7 @@ mod tests {
     use pinwise_placement::Way;
 
     #[test]
-    fn what_decides_a_comparison_is_told_with_an_amount() {
+    fn the_advice_to_decide_a_comparison_has_an_amount() {
         let told = |off: f64, rounds: usize, others| {
             let mut compared = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
             (0..rounds).for_each(|round| {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_and_what_is_not_is_told() {
+    fn the_text_separates_certain_from_uncertain() {
         assert_eq!(
             advice_text(&advice()),
             "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %"
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_intervals_are_told_by_their_ends() {
+    fn wide_intervals_are_shown_by_their_ends() {
         let of =
             |gain, more| advice_text(&NumberAdvice { gain, more: Some((72, more)), ..advice() });
         let wide = Interval { value: 1.6, low: 0.7, high: 13.1 };

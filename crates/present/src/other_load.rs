@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_are_told_from_a_twentieth_of_the_machine_on() {
+    fn other_load_is_shown_from_a_twentieth_of_the_machine_on() {
         let share = |taken: f64| OtherLoad::new(taken, 10.0);
         assert_eq!(notable_share(&[]), None);
         assert_eq!(notable_share(&[share(-0.1), share(2.1)]), Some(0.1));

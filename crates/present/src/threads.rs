@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_threads_a_program_makes_is_said_of_the_probes_only() {
+    fn only_probes_show_how_many_threads_a_program_makes() {
         let (threads, numbers) = (4, vec![3, 4]);
         let note = ThreadsNote::Capped { threads, numbers, pooled: true, follows: true };
         let told =
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_contexts_that_may_not_be_needed_are_told() {
+    fn more_threads_than_contexts_get_a_note_if_fewer_may_do() {
         let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
             apart from n = 72";
         assert_eq!(fewer_threads(72, &[8, 48], 24).as_deref(), Some(told));

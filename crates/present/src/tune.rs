@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn why_pinning_is_no_part_of_the_answer_is_told() {
+    fn the_reason_against_pinning_is_shown() {
         use Way::{Default, Number, Placed};
         let same = told(&[(Default, 1.0), (Placed, 1.0)], Some(3), None);
         assert!(
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_number_and_pinning_together_gain_is_told() {
+    fn a_gain_of_number_and_pinning_together_is_shown() {
         use Way::{Default, Number, Placed};
         // Each a little faster than the one before, and not beyond its interval; both together are.
         let mut rounds = ComparedRounds::new(vec![Default, Number, Placed], 0.95);

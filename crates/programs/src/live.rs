@@ -117,7 +117,7 @@ pub struct LiveTestbed {
     unpinned: Vec<UnpinnedWindow>,
     not_punctual: Option<ProgramNote>,
     memory: Memory,
-    /// The last one.
+    /// The setting that was applied last.
     setting: Setting,
     /// The randomness with which [`Self::scatter`] deals threads.
     random: Random,
@@ -440,7 +440,7 @@ impl LiveTestbed {
             self.meter.moved();
             self.release()?;
             self.settle_memory(&Setting::Unpinned)?;
-            // It recovers for as long as it was held back.
+            // The program gets as much time to recover as it was held back.
             let now = self.window(self.wait_after_move(), window)?;
             self.know_baseline(now.performance, windows);
             self.keep_unpinned(now.performance, windows);

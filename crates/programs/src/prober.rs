@@ -66,7 +66,7 @@ use std::time::{Duration, Instant};
 /// Probes a program with one parameter after another.
 pub struct LinuxProber {
     machine: Machine,
-    /// Its name. How many threads it has is what is asked.
+    /// Its name. The number of its threads is the question.
     workload: Workload,
     program: ProgramKind,
     probing: Probing,
@@ -247,8 +247,8 @@ impl LinuxProber {
         self.running()?.begun
     }
 
-    /// The parameter that the process began with, as its threads show; and whether they show it
-    /// for sure. What is sure stays so.
+    /// The parameter that the process began with, as its threads show, and whether that is certain.
+    /// A certain one does not change any more.
     pub fn began_with_parameter(&self) -> Option<(u32, bool)> {
         self.running()?.began_with_parameter()
     }
@@ -259,7 +259,7 @@ impl LinuxProber {
         Some(self.running()?.own_parameter())
     }
 
-    /// Takes this parameter for the program's own from here on: it was decided, and is no guess.
+    /// From here on this parameter counts as the program's own. It was decided, and is no guess.
     pub fn know_own(&mut self, parameter: u32) {
         if let ProgramKind::Running(running) = &mut self.program {
             running.know_own(&mut self.probing.guardian, parameter);
@@ -327,11 +327,12 @@ impl Drop for LinuxProber {
 
 impl LinuxProber {
     /// Starts the program with `parameter`, or sets it, waits until it works, and watches it for
-    /// `window`. It ends the program if it was started for this probe. A window of nothing stands
-    /// for one whole run if whole runs are measured.
+    /// `window`. It ends the program if it was started for this probe. If whole runs are measured,
+    /// a window of zero stands for one whole run.
     ///
-    /// Errors: [`Retry::Other`] if other means would do. The program ended before pinwise ended it,
-    /// and whole runs can be measured instead. Or the one run took longer than its limit.
+    /// Errors: [`Retry::Other`] if another way to measure would work. The program ended before
+    /// pinwise ended it, and whole runs can be measured instead. Or the one run took longer than
+    /// its limit.
     pub fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, MeasureError> {
         if self.probing.cancelled.came() {
             return Err(MeasureError::interrupted());

@@ -87,7 +87,7 @@ struct RunResult {
     threads: Vec<(Thread, String, f64)>,
 }
 
-/// A run as brief as this may pass between two looks at its threads.
+/// A run as short as this may end between two looks at its threads.
 const BRIEF: Duration = Duration::from_millis(200);
 /// This many brief runs pass before the threads of a program count as idle.
 const LEARNING: usize = 5;
@@ -153,7 +153,7 @@ impl RerunTestbed {
         let mut run = testbed.run(Vec::new(), lasts)?;
         for _ in 1..LEARNING {
             let known = testbed.options.filter.known_names();
-            // One that went unseen for being short may be seen in another run.
+            // A thread that was too short to be seen may be seen in another run.
             let complete = known.iter().all(|name| run.appeared().any(|thread| thread == name));
             let busy = run.threads.iter().any(|(_, _, share)| run.busy(*share));
             if run.elapsed > BRIEF || busy && complete {
@@ -253,7 +253,8 @@ impl RerunTestbed {
         self.launch.memory = InitialMemory::of(self.options.memory, &nodes);
         let mut running = self.launch.start(&mut self.guardian)?;
         let done = self.follow(&mut running, places, lasts);
-        // Also what it left behind: the next run would share the machine with it.
+        // This also ends what the program left behind. Else the next run would share the machine
+        // with it.
         running.end();
         // From here on its number may mean another process.
         let told = self.guardian.enter(&[GuardianEntry::Ended { pid: running.pid() }]);

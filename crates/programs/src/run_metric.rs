@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_without_the_number_is_told() {
+    fn an_output_without_the_number_is_an_error() {
         let metric = metric(r"stdout:ops (\d+)", None);
         let error = read(&metric, "hello\n\n").unwrap_err().to_string();
         assert!(error.contains("'ops (\\d+)' matches nothing in the stdout of it"), "{error}");

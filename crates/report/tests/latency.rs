@@ -73,7 +73,7 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
 }
 
 #[test]
-fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
+fn the_page_has_levels_and_sentences_and_hostile_names_stay_text() {
     let declared = [vec![DomainKind::Core], vec![], vec![DomainKind::Machine]];
     let comparison = LatencyComparison {
         levels: declared.map(|declared| LevelMatch { declared, difference: None }).into(),

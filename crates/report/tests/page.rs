@@ -141,7 +141,7 @@ fn where_nothing_is_estimated_words_stand_in_for_the_charts() {
 }
 
 #[test]
-fn a_band_is_told_where_one_is_drawn() {
+fn a_band_is_described_where_one_is_drawn() {
     let mut campaign = exact();
     campaign.outcome.bound.upb = campaign.outcome.best.as_ref().map(|best| best.performance.mean);
     let html = render(&campaign);
@@ -149,7 +149,7 @@ fn a_band_is_told_where_one_is_drawn() {
 }
 
 #[test]
-fn few_values_are_listed_once_and_one_tie_left_out_is_told_as_one() {
+fn few_values_are_listed_once_and_one_omitted_tie_counts_as_one() {
     let page = text(&render(&campaign(&Plot { samples: 5, ties: 4, ..Plot::default() })));
     let table = page.split_once("Share of assignments that are no better Performance").unwrap().1;
     let shares = ["20 %", "40 %", "60 %", "80 %", "100 %"];
@@ -161,7 +161,7 @@ fn few_values_are_listed_once_and_one_tie_left_out_is_told_as_one() {
 }
 
 #[test]
-fn too_small_a_sample_is_told_with_the_reason() {
+fn too_small_a_sample_is_shown_with_the_reason() {
     let html = render(&campaign(&Plot { samples: 20, ..Plot::default() }));
     assert!(!ids(&html).contains(&"chart-bound".to_owned()));
     assert!(text(&html).contains("For this reason there is no bound to draw."));

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A value and where it is with a probability of 90 %. If fresh windows show it, the probability is
-/// 95 %.
+/// A value and its interval. The value is within it with a probability of 90 %. If fresh windows
+/// show it, the probability is 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval<T> {
     /// Best estimate.
@@ -150,14 +150,14 @@ impl NumberAdvice {
         };
         let threads = self.threads;
         let gain = self.reference.and_then(|reference| of(threads, reference));
-        // The range has what is announced, unless that is beyond what was probed.
+        // The range has the announced number, unless that is beyond the probed ones.
         let least = self.reference.unwrap_or(threads).min(threads);
         let most = self.more.as_ref().map_or(threads, |(n, _)| *n);
         let between = match (least..=most).contains(&announced) {
             true => (self.between.0.min(announced), self.between.1.max(announced)),
             false => self.between,
         };
-        // What is slower does not do as well, and what is below it is left open no more.
+        // A slower number does not do as well. Numbers below it are not open any more.
         let slower =
             |other: &u32| *other < threads && of(threads, *other).is_some_and(|it| it.low > 1.0);
         let excluded = pair.into_iter().filter(slower).max();

@@ -66,7 +66,7 @@ impl JointSearch {
         }
     }
 
-    /// An arm that cannot be measured: it is not asked for again.
+    /// Gives up an arm that cannot be measured: it is not asked for again.
     pub fn close(&mut self, arm: usize) {
         self.closed.insert(arm);
     }
@@ -97,8 +97,7 @@ impl JointSearch {
         self.readings.iter().any(|(place, ..)| *place == arm)
     }
 
-    /// A measurement is as far off as it reports, and at least as far as repeats are from each
-    /// other.
+    /// The error of a measurement is the one it reports, and at least the scatter of repeats.
     fn posterior(&self) -> Posterior {
         let (reported, repeated) = (self.reported_error(), self.repeat_error());
         let reading = |&(place, value, error): &(usize, f64, Option<f64>)| SpeedReading {

@@ -21,13 +21,11 @@
 #![forbid(unsafe_code)]
 
 mod advice;
-mod attempt;
 mod cholesky;
 mod equal_pieces;
 #[cfg(test)]
 mod fixture;
 mod joint_search;
-mod jump;
 mod note;
 mod number_search;
 mod objective;
@@ -36,7 +34,6 @@ mod policy_candidates;
 mod posterior;
 mod reinforcer;
 mod scalability_law;
-mod set_aside;
 mod shortlist;
 mod speed_search;
 mod sweep;
@@ -46,20 +43,17 @@ mod threads_per_n;
 mod thresholds;
 
 pub use advice::{Interval, NumberAdvice, SpeedSearchEnd};
-pub use attempt::Attempt;
 pub use joint_search::{Arm, JointSearch};
-pub use jump::Jump;
 pub use note::ThreadsNote;
 pub use number_search::{
-    FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError, ProbeStage,
-    PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
+    Attempt, FoundNumber, Jump, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError,
+    ProbeStage, PublishedQuestion, SearchMethod, SearchPosition, SetAside, Unfound, WholeRuns,
 };
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
 pub use policy_candidates::{PolicyCandidate, candidates, filling_numbers};
 pub use reinforcer::{Reinforcer, ReinforcerChoice, ReinforcerEnd, ReinforcerStep};
 pub use scalability_law::Law;
-pub use set_aside::SetAside;
 pub use shortlist::Shortlist;
 pub use speed_search::{
     PROBE_SHARE, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,

@@ -43,8 +43,8 @@ pub enum ThreadsNote {
         /// The user named the largest number.
         asked: bool,
     },
-    /// Nothing was compared with the program's own number. It is a guess, and above all allowed
-    /// numbers.
+    /// Nothing was compared with the program's own number. That number is a guess, and larger than
+    /// all allowed ones.
     DefaultAboveMax {
         /// The program's own number.
         default: u32,
@@ -73,7 +73,7 @@ pub enum ThreadsNote {
     },
     /// The program came into another phase during the search.
     Shifted(PhaseChange),
-    /// It is unknown whether the program came into another phase: the probe for that failed.
+    /// It is unknown whether the program came into another phase: the closing probe failed.
     Unchecked {
         /// Why it failed.
         #[serde(deserialize_with = "value_or_text")]
@@ -81,8 +81,8 @@ pub enum ThreadsNote {
     },
     /// The load of the program changed, so no fresh windows compared the number.
     Jumped(Jump),
-    /// A sentence without a full stop that begins small. It has no kind, or it is from a store that
-    /// was written before notes had kinds.
+    /// A sentence with a small first letter and no full stop. It has no kind, or it is from a store
+    /// that was written before notes had kinds.
     Text {
         /// The sentence.
         text: String,

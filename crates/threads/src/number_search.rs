@@ -23,9 +23,10 @@ mod probe_judge;
 mod question;
 mod state;
 
-pub use answer::{FoundNumber, NumberSearchEnd, Unfound};
-pub use error::NumberSearchError;
+pub use answer::{FoundNumber, NumberSearchEnd, SetAside, Unfound};
+pub use error::{Jump, NumberSearchError};
 use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_measure::Probe;
 pub use question::{NumberQuestion, PublishedQuestion, SearchMethod, WholeRuns};
 use serde::{Deserialize, Serialize};
 use state::SearchState;
@@ -58,6 +59,21 @@ pub struct SearchPosition {
     pub short: bool,
     /// The length of an ordinary probe at that stage.
     pub window: Duration,
+}
+
+/// One probe that a search counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// T: what the search asked for.
+    pub asked: u32,
+    /// The probe. Its progress is the value that is maximised.
+    pub probe: Probe,
+    /// The share of the contexts' time that the program lost to others. `None`: it is not known.
+    #[serde(default)]
+    pub lost: Option<f64>,
+    /// The program fell below the floor. The search does not ask for this number again.
+    #[serde(default)]
+    pub below_floor: bool,
 }
 
 /// Proposes the probes of a search.

@@ -24,9 +24,9 @@
 //!
 //! Two causes other than a phase are left out. A probe shows nothing if others took more than
 //! [`PhaseChange::MOST_LOST`] of what the program wanted. A number whose difference the standard
-//! errors of its probes explain is not reported. It counts in E, m and s all the same: a test of
-//! large differences alone finds them too large. If no number is left, no change is reported. Nor
-//! is one difference of CPU_UTIL or LOCK, as its scatter is unknown.
+//! errors of its probes explain is not reported. It still counts in E, m and s: a test of large
+//! differences alone would overstate them. If no number is left, no change is reported. A single
+//! difference of CPU_UTIL or LOCK is not reported either, as its scatter is unknown.
 //!
 //! Limits: a number probed once shows no change. A program that is started anew for each probe
 //! shows the same part of its run each time. It shows nothing later.
@@ -111,7 +111,7 @@ impl PhaseChange {
                 .skip(1)
                 .filter_map(|first| SeriesSplit::new(&values, first.index, least))
                 .collect();
-            // Cuts that show no number count as well: chance had as many tries.
+            // Cuts without such a number count too: chance had as many tries.
             let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
             let cut = cuts
                 .into_iter()
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profile_tells_where_progress_does_not() {
+    fn the_profile_shows_a_change_that_progress_does_not() {
         let mut search = attempts(&[4, 2, 4, 2], |_, n| f64::from(n));
         for attempt in &mut search[2..] {
             attempt.probe.profile.lock = 40.0;

@@ -1,6 +1,6 @@
 //! [`Posterior`]: what the probes so far say about the speed with every number.
 //!
-//! Speeds are taken as logarithms, so that differences are ratios. Before any measurement they are
+//! Speeds are logarithms here, so that differences are ratios. Before any measurement they are
 //!
 //! ```text
 //! log speed(i) = level + law(i) + departure(i)          measured: + noise
@@ -12,9 +12,9 @@
 //!
 //! Each combination of law and covariance is a hypothesis. Given the measurements, each predicts
 //! all speeds (regression of a normal process, C. E. Rasmussen, C. K. I. Williams, "Gaussian
-//! Processes for Machine Learning", MIT Press 2006, section 2.2). It is as likely as it made the
-//! measurements (section 5.4.1). Predictions are averaged with these weights, and their
-//! disagreement is part of the uncertainty.
+//! Processes for Machine Learning", MIT Press 2006, section 2.2). Its weight is its prior
+//! probability times the likelihood of the measurements (section 5.4.1). Predictions are averaged
+//! with these weights, and their disagreement is part of the uncertainty.
 
 use crate::cholesky::Matrix;
 use pinwise_topology::Random;
@@ -54,10 +54,10 @@ pub(crate) struct Departure {
 /// How far measurements are off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorModel {
-    /// How many times larger errors are than measurements say.
+    /// The factor by which errors are larger than measurements report.
     pub(crate) times: f64,
-    /// Standard deviation of what comes on top and no measurement can show. The machine is not the
-    /// same a moment later.
+    /// Standard deviation of an error that comes on top. No measurement can show it: the machine is
+    /// not the same a moment later.
     pub(crate) beside: f64,
 }
 
@@ -106,9 +106,9 @@ pub(crate) struct Posterior {
 
 /// Standard deviation of the level, far wider than everything else.
 const LEVEL: f64 = 3.0;
-/// The number of hypotheses that stand for all where their disagreement is counted.
+/// The number of hypotheses that stand for all when their disagreement is computed.
 const REPRESENTATIVES: f64 = 500.0;
-/// How many laws the evidence is found for at once.
+/// For how many laws the evidence is computed at once.
 const TOGETHER: usize = 16;
 /// Pivots of covariances are at least this.
 const FLOOR: f64 = 1e-10;
@@ -122,7 +122,7 @@ impl Posterior {
         let left = |law: &[f64]| -> Vec<f64> {
             values.iter().zip(readings).map(|(value, reading)| value - law[reading.place]).collect()
         };
-        // What the laws leave of the measurements. Laws are taken together, for speed.
+        // The residuals of the measurements from the laws. Laws are taken together, for speed.
         let of_laws = |laws: &[Vec<f64>]| -> Vec<[f64; TOGETHER]> {
             let of = |(value, reading): (&f64, &SpeedReading)| {
                 std::array::from_fn(|law| {
@@ -178,7 +178,7 @@ impl Posterior {
             posterior.covariance.add(&condition.covariance, share);
         }
         posterior.noise = ErrorModel { times: times.sqrt(), beside: beside.sqrt() };
-        // How far they disagree, from representatives at equal distances of cumulated weight.
+        // Their disagreement, from representatives at equal distances of cumulated weight.
         let mut cumulated = 0.0;
         let mut taken = 0.0;
         let hypotheses = of_conditions().flat_map(|(condition, weights)| {
@@ -292,8 +292,8 @@ impl ConditionedCovariance {
         Self { noise: departure.noise, lower, volume, weights, covariance }
     }
 
-    /// Logarithms of the densities of what laws leave of the measurements. `whitened` is room to
-    /// work in.
+    /// Logarithms of the densities of the residuals of the measurements from the laws. `whitened`
+    /// is a buffer.
     fn evidence<const N: usize>(
         &self,
         left: &[[f64; N]],

@@ -134,8 +134,8 @@ impl Reinforcer {
     pub fn observe(&mut self, profile: SchedulingProfile) -> ReinforcerStep {
         let ReinforcerStep::Try(threads) = self.next else { return self.next };
         self.next = match self.best {
-            // The figure takes Tmin + Tstep for granted; a range shorter than a step ends at its
-            // end.
+            // The figure assumes that Tmin + Tstep is in the range. In a range shorter than a step,
+            // the second number is its end.
             None if threads == self.range.max => ReinforcerStep::Stop(ReinforcerChoice {
                 threads,
                 reason: ReinforcerEnd::MostThreads,

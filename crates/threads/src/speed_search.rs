@@ -10,8 +10,8 @@
 //! they predicted it.
 //!
 //! **Next probe.** A probe of a candidate has an expected rise of the best known speed per second.
-//! The probe that promises most comes next (the knowledge gradient). Programs that are slow to
-//! start also have longer windows. The first probe has as many threads as contexts.
+//! The probe that promises most comes next (the knowledge gradient). For programs that are slow to
+//! start, it also considers longer windows. The first probe has as many threads as contexts.
 //!
 //! **Choice.** The fewest threads that are within the tolerance of the fastest with enough
 //! certainty (`decision.rs`).
@@ -130,7 +130,7 @@ pub struct SpeedSearch {
     /// All candidates that were asked for.
     all: Vec<u32>,
     prior: Prior,
-    /// The part of the speed seen that the end of a run leaves, for each candidate.
+    /// The share of the speed that is left after the uneven end of a run, for each candidate.
     ends: Vec<Evenness>,
     samples: Vec<(usize, Duration, SpeedSample)>,
     /// Each probe, with the threads that its candidate was seen to make, if these are counted.
@@ -172,8 +172,8 @@ impl SpeedSearch {
         &self.next
     }
 
-    /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a
-    /// value that is not above 0.
+    /// Takes the result of the probe that was asked for. After the end, nothing changes any more.
+    /// Error: a value that is not above 0.
     pub fn observe(&mut self, sample: SpeedSample) -> Result<&SpeedSearchStep, SpeedSearchError> {
         let SpeedSearchStep::Probe { threads, window } = self.next else { return Ok(&self.next) };
         if !is_speed(sample.value) {
@@ -276,8 +276,8 @@ impl SpeedSearch {
         Posterior::new(&self.prior, &self.readings()).shifted(&factors)
     }
 
-    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce. It is which
-    /// of two ways threads take turns at the end of a run.
+    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce: at the end
+    /// of a run, threads take turns in one of two ways.
     fn decision(&self, posterior: &Posterior) -> Decision {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
         Decision::new(&self.question, posterior, &ends, |place| self.times(place))
@@ -334,7 +334,7 @@ impl SpeedSearch {
         }
         let settle = || match self.confirm(&decision, affordable) {
             Some(probe) => probe,
-            // Settled by what may be single readings: more time would be spent on repeating them.
+            // Single readings may have settled it. With more time, the search would repeat them.
             None if self.confirm(&decision, |_, _| true).is_some() => stop(SpeedSearchEnd::Time),
             None => stop(SpeedSearchEnd::Settled),
         };
@@ -392,7 +392,7 @@ impl SpeedSearch {
         }
     }
 
-    /// The next probe once it is settled what is fast. In this order:
+    /// The next probe after the search has found what is fast. In this order:
     ///
     /// 1. Fewer threads that may make as many, if the choice is the largest possible number.
     /// 2. The two candidates that compete for the choice. They alternate, so that changes of the
@@ -433,8 +433,8 @@ impl SpeedSearch {
         self.samples.iter().filter(|(probed, ..)| *probed == place).count()
     }
 
-    /// The time for all probes, from the belief so far. A run is not shorter than its moments
-    /// promise: how pieces end is left out.
+    /// The time for all probes, by the current estimate. It leaves out the uneven end of a run,
+    /// which makes the run longer.
     fn most_time(&self, posterior: &Posterior) -> Option<Duration> {
         let moments = posterior.mean.iter().zip(&self.ends).map(|(mean, end)| mean - end.mean());
         let fastest = moments.fold(f64::MIN, f64::max).exp();
@@ -465,7 +465,7 @@ impl SpeedSearch {
         common_error(self.samples.iter().filter_map(|sample| self.own_error(sample)), UNKNOWN_ERROR)
     }
 
-    /// Relative standard error that a sample reports, had its window been the ordinary one.
+    /// Relative standard error that a sample reports, converted to the ordinary window.
     fn own_error(&self, (_, window, sample): &(usize, Duration, SpeedSample)) -> Option<f64> {
         let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
         sample
@@ -474,8 +474,8 @@ impl SpeedSearch {
             .map(|error| error / sample.value * longer.sqrt())
     }
 
-    /// The samples as the posterior takes them. A sample knows its own error badly, from a handful
-    /// of parts. So half of its variance is that of all samples.
+    /// The samples as the posterior takes them. The error that a sample reports is inexact: it
+    /// comes from a handful of parts. So half of its variance is that of all samples.
     fn readings(&self) -> Vec<SpeedReading> {
         let common = self.common_error();
         let reading = |sample: &(usize, Duration, SpeedSample)| {

@@ -1,8 +1,8 @@
 //! [`ThreadCeiling`]: the number from which a program makes no more threads.
 //!
-//! Its input has no work for more, or it allows no more. `xz -T4` on an input of two blocks makes
-//! as many threads as `xz -T2`. Differences between probes of the two are noise, and the answer is
-//! at most 2.
+//! The input has no work for more threads, or the program allows no more. `xz -T4` on an input of
+//! two blocks makes as many threads as `xz -T2`. Differences between probes of the two are noise,
+//! and the answer is at most 2.
 //!
 //! Other programs make the same threads and still go faster with a greater number. One hands more
 //! work to a helper. Another makes its threads after the probe. So speeds have to agree too.
@@ -28,7 +28,7 @@ pub struct CountedProbe {
     pub error: Option<f64>,
 }
 
-/// The most threads that a program makes, which several numbers made alike.
+/// The most threads that a program makes. Several numbers made as many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCeiling {
     /// The number of threads, the first one included.

@@ -8,10 +8,10 @@
 //! facesim VCX_RATE is important; and for blackscholes CPU_UTIL is important".
 //!
 //! [`calibrate`] makes that a rule. It fits two straight lines that meet to the characteristic of
-//! the example, by number of threads. Of all points to meet at, it takes the one with the least
-//! squares. A Δ threshold is half way between the slopes of the two, times Tstep. The absolute
-//! threshold is the value where they meet. The paper also names an absolute threshold of VCX_RATE.
-//! Figure 8 never uses it, so there is none here.
+//! the example, by number of threads. They meet at the point that gives the least squares. A Δ
+//! threshold is half way between the slopes of the two, times Tstep. The absolute threshold is the
+//! value where they meet. The paper also names an absolute threshold of VCX_RATE. Figure 8 never
+//! uses it, so there is none here.
 
 use crate::ThreadRange;
 use pinwise_measure::SchedulingProfile;
@@ -62,10 +62,11 @@ impl Thresholds {
     }
 
     /// For steps of `step` threads on `contexts` contexts if nothing was calibrated: those of the
-    /// model, in proportion. Shares of the machine's time scale with the part of its contexts that
-    /// a step is. As in the paper, that is at most a third. With larger steps they would exceed
-    /// what a share can rise by. Rates scale with the threads of a step. Treat them as a start: the
-    /// cost of a switch or a migration differs between machines.
+    /// model, in proportion. Thresholds that are shares of the machine's time scale with the share
+    /// of its contexts in a step. As in the paper, that share is at most a third. Otherwise a
+    /// threshold could exceed the possible rise of a share. Thresholds that are rates scale with
+    /// the threads of a step. Treat all of them as a start: the cost of a switch or a migration
+    /// differs between machines.
     pub fn scaled(step: u32, contexts: u32) -> Self {
         let model = Self::OPTERON_24;
         let threads = f64::from(step) / f64::from(ThreadRange::PUBLISHED.step);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nominal_performance_tells_kinds_apart_where_nothing_else_does() {
+    fn nominal_performance_separates_kinds_if_nothing_else_does() {
         let cppc = |cpu, name, value| (format!("system/cpu/cpu{cpu}/acpi_cppc/{name}"), value);
         let read = |nominal: [&'static str; 4], others: &[(&str, &str)]| {
             let files: Vec<(String, &str)> = (0..4)

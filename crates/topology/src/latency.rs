@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What latencies are counted in.
+/// The unit of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LatencyUnit {
@@ -60,7 +60,7 @@ pub struct LatencyMatrix {
     cells: Vec<f64>,
 }
 
-/// Why values are no latency matrix, or a text holds none.
+/// Why values are no latency matrix, or a text has none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LatencyError {
     /// The contexts or values cannot be those of a machine.

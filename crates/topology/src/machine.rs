@@ -77,7 +77,7 @@ pub struct ExclusiveCpus {
 }
 
 impl NumaNode {
-    /// Whether it has memory that may be used. It has if nothing says otherwise.
+    /// Whether it has memory that may be used. It has, unless something says otherwise.
     fn has_memory(&self) -> bool {
         self.allowed && self.memory != Some(0)
     }
@@ -118,7 +118,7 @@ pub struct Machine {
     /// Control groups that have CPUs for themselves (a partition, or an exclusive cpuset).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusive: Vec<ExclusiveCpus>,
-    /// Where the description contradicts itself, and what was left out for it.
+    /// Contradictions in the description, and what was left out because of them.
     #[serde(deserialize_with = "machine_note::notes")]
     pub notes: Vec<MachineNote>,
 }

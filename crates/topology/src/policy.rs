@@ -46,12 +46,12 @@ pub enum Policy {
     Fast,
 }
 
-/// What threads in their places use of a machine.
+/// The part of a machine that placed threads use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Footprint {
-    /// Cores with a thread at least.
+    /// Cores with at least one thread.
     pub cores: u32,
-    /// Packages with a thread at least. On a machine with one package, the largest domains that
+    /// Packages with at least one thread. On a machine with one package, the largest domains that
     /// share a cache or memory count.
     pub packages: u32,
 }
@@ -83,8 +83,8 @@ impl Policy {
     }
 
     /// Policies that put `threads` threads in different places, up to swaps of alike domains and of
-    /// threads. Of those that do the same, it gives the first. Only the fastest kind of cores is no
-    /// choice if it has too few contexts. None where the tree has no contexts.
+    /// threads. Of those that do the same, it gives the first. [`Policy::Fast`] is left out if the
+    /// fastest kind of cores has too few contexts. Empty if the tree has no contexts.
     pub fn different(tree: &SharingTree, threads: usize) -> Vec<(Self, Assignment)> {
         let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else {
             return Vec::new();
@@ -101,7 +101,7 @@ impl Policy {
         placed.filter(is_new).collect()
     }
 
-    /// The contexts, those first that are taken first.
+    /// The contexts, in the order in which threads take them.
     fn order(self, tree: &SharingTree) -> Vec<u32> {
         let kinds: BTreeSet<usize> = tree.core_kinds().iter().copied().collect();
         let mut taken: HashMap<u32, u32> = HashMap::new();
@@ -144,7 +144,7 @@ fn scattered(tree: &SharingTree, node: usize, kind: usize) -> Vec<u32> {
 }
 
 impl SharingTree {
-    /// What `assignment` uses of the machine.
+    /// The part of the machine that `assignment` uses.
     ///
     /// # Panics
     /// If a thread is on a leaf that does not exist.

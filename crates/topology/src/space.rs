@@ -1,17 +1,18 @@
 //! Every assignment of a number of threads to a machine, up to swaps of alike domains.
 //!
-//! **Terms.** A *labelled placement* is a function from threads to contexts; threads have
-//! identities. Swapping alike domains with all they hold turns one labelled placement into another
+//! **Terms.** A *labelled assignment* is a function from threads to contexts; threads have
+//! identities. Swapping alike domains with all they hold turns one labelled assignment into another
 //! that performs the same. All that can be reached in this way are a *class*. The *canonical*
 //! member of a class represents it. Within every group of alike domains or contexts, those that
 //! hold threads come first. They are in the order of their smallest thread. It is also the
-//! lexicographically smallest member. Another way gives the same (restricted growth). It places
-//! thread after thread, each into a domain in use or the first empty one of its group.
+//! lexicographically smallest member. Restricted growth gives the same member: it places thread
+//! after thread, each into a domain in use or the first empty one of its group.
 //!
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
-//! holds at most c threads has sum over k <= c of x^k/k!. Different places multiply. Of m alike
-//! places with f each, those filled hold different threads. So the j! orders of j filled ones are
-//! one: sum over j <= m of (f - 1)^j/j!. The coefficient at the root is the number of classes.
+//! holds at most c threads has sum over k <= c of x^k/k!. The series of different places are
+//! multiplied. Take m alike places with the series f each. Filled ones hold different threads, so
+//! the j! orders of j filled places count as one: sum over j <= m of (f - 1)^j/j!. The coefficient
+//! at the root is the number of classes.
 //!
 //! **Cost.** With n threads, counting takes O(n^2) products of numbers of O(n log n) bits per class
 //! of domains. The canonical form and the next class take O(n · depth). So does a sample where a
@@ -72,8 +73,8 @@ pub struct Space {
     per_context: PerContext,
     /// The series of an empty domain, by class; computed when first asked for.
     empty: OnceLock<Vec<PowerSeries>>,
-    /// How r threads can be placed on the first i contexts, at `[i][r]`. It exists only if contexts
-    /// hold several but not any number.
+    /// At `[i][r]`: in how many ways r threads can be placed on the first i contexts. It exists
+    /// only if a context may hold several threads, but not any number.
     prefixes: OnceLock<Vec<PowerSeries>>,
 }
 
@@ -124,7 +125,7 @@ impl Space {
         self.empty()[root].get(self.threads).cloned().unwrap_or_default()
     }
 
-    /// The exact number of labelled placements (functions from threads to contexts).
+    /// The exact number of labelled assignments (functions from threads to contexts).
     pub fn labelled(&self) -> BigUint {
         let contexts = self.tree.leaves().len();
         if self.capacity() == self.threads {
@@ -160,7 +161,7 @@ impl Space {
         Assignment::new(assignment.leaves().iter().map(place).collect())
     }
 
-    /// How many labelled placements the class of `assignment` has.
+    /// How many labelled assignments the class of `assignment` has.
     ///
     /// # Panics
     /// If a thread is on a leaf that does not exist.
@@ -182,7 +183,7 @@ impl Space {
         size
     }
 
-    /// A labelled placement drawn uniformly, in canonical form: a class is drawn with probability
+    /// A labelled assignment drawn uniformly, in canonical form: a class is drawn with probability
     /// proportional to its size.
     pub fn sample(&self, random: &mut Random) -> Assignment {
         self.canonical(&self.sample_labelled(random))

@@ -13,9 +13,9 @@
 //!
 //! * *Structure.* A node's *shape* is what follows from the node alone. Children are compared as
 //!   multisets: two packages whose one single-threaded core stands in different places have one
-//!   shape. Positions are then taken in order of shape. A cache whose contexts are no domain of the
-//!   tree marks each of its contexts with its own number. Then only exchanges that keep its set of
-//!   contexts can keep all shapes equal.
+//!   shape. Positions are then taken in order of shape. A cache may have contexts that are no
+//!   domain of the tree. Then it marks each of them with its own number. Then only exchanges that
+//!   keep its set of contexts can keep all shapes equal.
 //! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix stays the
 //!   same and nodes with memory move to nodes with memory. A domain of several nodes moves all of
 //!   them at once.
@@ -66,9 +66,9 @@ pub struct SharingTree {
 /// A domain, or several with the same contexts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// What it is called: see [`name`].
+    /// Its name: see [`name`].
     kind: DomainKind,
-    /// The innermost of the domains that it is.
+    /// The innermost of the merged domains.
     innermost: DomainKind,
     pub(crate) parent: usize,
     /// Its leaves.
@@ -84,7 +84,8 @@ pub(crate) struct Node {
     pub(crate) in_group: usize,
     /// Its position in its group.
     pub(crate) place: u32,
-    /// Nodes of one class have as many assignments: their groups have the same classes and sizes.
+    /// Nodes of one class have equally many assignments: their groups have the same classes and
+    /// sizes.
     pub(crate) class: usize,
 }
 
@@ -129,24 +130,24 @@ impl SharingTree {
         &self.leaves
     }
 
-    /// Of every leaf, what kind of core it is a context of: index into [`Machine::kinds`].
+    /// The kind of core of every leaf: an index into [`Machine::kinds`].
     pub fn core_kinds(&self) -> &[usize] {
         &self.kinds
     }
 
-    /// That of one leaf, which must exist.
+    /// The kind of core of one leaf, which must exist.
     pub fn core_kind(&self, leaf: u32) -> usize {
         self.kinds[leaf as usize]
     }
 
-    /// The levels with more than one domain per parent somewhere, outermost first. Each has its
-    /// kind, and the number of children per parent if that is the same everywhere.
+    /// The levels at which some parent has more than one child, outermost first. Each has its kind,
+    /// and the number of children per parent if that is the same everywhere.
     pub fn levels(&self) -> Vec<(DomainKind, Option<usize>)> {
         let mut siblings: BTreeMap<DomainKind, BTreeMap<usize, usize>> = BTreeMap::new();
         for node in self.nodes.iter().skip(1) {
             *siblings.entry(node.kind).or_default().entry(node.parent).or_default() += 1;
         }
-        // A core with one context is that context too: the level has one there.
+        // A core with one context is merged with it: there the level of contexts has one child.
         for (index, node) in self.nodes.iter().enumerate().skip(1) {
             let merged = siblings.iter_mut().filter(|(kind, _)| node.kind < **kind);
             for (_, counts) in merged.filter(|(kind, _)| **kind <= node.innermost) {
@@ -298,9 +299,9 @@ impl Draft {
     }
 }
 
-/// The name of a domain that is several at once. It is the outermost kind. A cache, a cluster or a
-/// group gives the name only if nothing else does. A core with a private L2 is a core, a package
-/// with one L3 is a package.
+/// The name of a merged domain. It is the outermost kind. A cache, a cluster or a group gives the
+/// name only if nothing else does. A core with a private L2 is a core, a package with one L3 is a
+/// package.
 fn name(kinds: &[DomainKind]) -> DomainKind {
     let is_thing = |kind: &&DomainKind| {
         !matches!(
@@ -318,7 +319,7 @@ fn name(kinds: &[DomainKind]) -> DomainKind {
 /// The properties of a cache without its contexts.
 type CacheTraits = (u8, CacheKind, Option<u64>, Option<u32>);
 
-/// Everything about a node but its place: nodes with equal descriptions have one shape.
+/// Everything about a node except its position: nodes with equal descriptions have one shape.
 #[derive(PartialEq, Eq, Hash)]
 struct NodeDescription {
     kinds: Vec<DomainKind>,

@@ -219,7 +219,7 @@ fn noise_alone_makes_no_level() {
 }
 
 #[test]
-fn a_declaration_that_differs_is_told_where() {
+fn the_place_of_a_difference_from_the_declaration_is_shown() {
     let declared = Machine::from_shape("2x4").unwrap();
     // Measured: 0,2,4,6 and 1,3,5,7 are near.
     let distance = |a: u32, b: u32| if a % 2 == b % 2 { 40.0 } else { 120.0 };
@@ -255,7 +255,7 @@ fn declared_levels_that_no_latency_shows_are_listed_with_figures() {
 }
 
 #[test]
-fn contexts_of_one_side_only_are_told() {
+fn contexts_of_one_side_only_are_listed() {
     let declared = Machine::from_shape("4").unwrap();
     let cells = vec![Some(40.0); 4];
     let matrix = LatencyMatrix::new(vec![CpuId(3), CpuId(9)], LatencyUnit::Ns, cells).unwrap();

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said_in_one_line() {
+    fn a_bad_file_gets_an_error_of_one_line() {
         let traffic = Traffic::generate(1, 8, 4);
         let whole = pcap(&traffic, DataLink::ETHERNET);
         let mut ng = pcapng(&traffic, Endianness::Big);

@@ -159,7 +159,7 @@ impl Testbed for Eventful {
 }
 
 #[test]
-fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
+fn disturbances_of_every_session_are_kept_even_if_it_was_killed() {
     let (_folder, mut store, id) = store();
     let made = std::cell::Cell::new(0u32);
     let text = |note: ProgramNote| match note {

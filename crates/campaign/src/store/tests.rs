@@ -326,7 +326,7 @@ fn a_question_that_is_damaged_keeps_no_older_store_from_being_read_and_upgraded(
 }
 
 #[test]
-fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
+fn disturbances_are_read_back_and_older_stores_have_none() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
     let [id, other] = [store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap()];

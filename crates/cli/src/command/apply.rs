@@ -127,7 +127,7 @@ impl Apply {
         let plan = argument.load()?;
         let options = ApplyOptions { force: self.force, set_number: self.set };
         let mut applied = program
-            .apply(&plan, options, &store::undo_notes()?, &mut tell)
+            .apply(&plan, options, &store::undo_notes()?, &mut print_event)
             .map_err(plan::failed)?;
         let missing = applied.missing();
         if self.json {
@@ -146,14 +146,15 @@ impl Apply {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, interrupt.flag())?;
         }
-        applied.watch(&interrupt, &mut tell).map_err(plan::failed)?;
+        applied.watch(&interrupt, &mut print_event).map_err(plan::failed)?;
         applied.complete().map_err(plan::failed)
     }
 
     fn preview(&self) -> anyhow::Result<()> {
         // Only --undo needs no plan.
         let plan = self.plan.as_ref().context("no plan")?.load()?;
-        let preview = Preview::of(self.pid, &plan, self.force, &mut tell).map_err(plan::failed)?;
+        let preview =
+            Preview::of(self.pid, &plan, self.force, &mut print_event).map_err(plan::failed)?;
         if self.json {
             let would_pin = preview
                 .moves
@@ -250,9 +251,9 @@ impl Apply {
     }
 }
 
-/// Says what happens. A thread that was pinned is a result.
-fn tell(event: PlanEvent<'_>) -> io::Result<()> {
-    plan::tell(&event);
+/// Prints what happens. A thread that was pinned is a result: it goes to stdout.
+fn print_event(event: PlanEvent<'_>) -> io::Result<()> {
+    plan::print_event(&event);
     match event {
         PlanEvent::Pinned(thread) => output::write_stdout(&line(thread)),
         _ => Ok(()),

@@ -343,7 +343,7 @@ fn show(one: &One) -> anyhow::Result<()> {
     let caller = Caller { store: one.id.store.named().map(Path::to_owned), ..Caller::default() };
     let answer = pinwise_jobs::answer(info.id, &caller, &store)
         .map_err(|error| events::explained(error, &caller, &store))?;
-    tell(&store, &answer, one)?;
+    print_answer(&store, &answer, one)?;
     if !one.json && !info.new.command.is_empty() {
         // The list has the begin of it only.
         let command = shell(&info.new.command);
@@ -384,7 +384,7 @@ fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
     }
     let answer = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json))
         .map_err(|error| events::explained(error, &caller, &store))?;
-    tell(&store, &answer, one)
+    print_answer(&store, &answer, one)
 }
 
 /// The records of each campaign's parts, those of their parts included. Each campaign comes with
@@ -433,17 +433,19 @@ fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<
         .ok()
 }
 
-fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
+fn print_answer(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
     let named = one.id.store.named();
     match answer {
-        Answer::Place(answer) => place::tell(answer, named, one.json),
-        Answer::Compare(answer) => compare::tell(store, answer, named, one.json),
-        Answer::Select(answer) => select::tell(answer, named, one.json),
-        Answer::Characterize(answer) => characterize::tell(store, answer, named, None, one.json),
-        Answer::Latency(answer) => latency::tell(answer, named, one.json),
-        Answer::Tune(answer) => tune::tell(answer, named, one.json, false),
-        Answer::Threads(answer) => threads::tell(answer, named, one.json, false),
-        Answer::Calibrate(answer) => threads::tell_calibration(answer, named, one.json),
+        Answer::Place(answer) => place::print_answer(answer, named, one.json),
+        Answer::Compare(answer) => compare::print_answer(store, answer, named, one.json),
+        Answer::Select(answer) => select::print_answer(answer, named, one.json),
+        Answer::Characterize(answer) => {
+            characterize::print_answer(store, answer, named, None, one.json)
+        }
+        Answer::Latency(answer) => latency::print_answer(answer, named, one.json),
+        Answer::Tune(answer) => tune::print_answer(answer, named, one.json, false),
+        Answer::Threads(answer) => threads::print_answer(answer, named, one.json, false),
+        Answer::Calibrate(answer) => threads::print_calibration(answer, named, one.json),
     }
 }
 

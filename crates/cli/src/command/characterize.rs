@@ -95,7 +95,7 @@ impl Characterize {
         // A store that cannot be used is found out before, not after.
         let mut store = self.store.open()?;
         let answer = events::run(request, &caller, &mut store, self.json)?;
-        tell(&store, &answer, self.store.named(), Some(begin.elapsed()), self.json)?;
+        print_answer(&store, &answer, self.store.named(), Some(begin.elapsed()), self.json)?;
         let (Some(file), Some(kept)) = (&self.html, &answer.kept) else { return Ok(()) };
         output::write_page_after_answer(file, &pinwise_report::characterization_page(kept)?)
     }
@@ -137,7 +137,7 @@ fn so_far<'a>(store: &'a Store, answer: &'a CharacterizeAnswer, named: Option<&P
 
 /// Prints what a campaign found, or its runs so far; `took` where it was measured just now. `named`
 /// is the store, where commands have to name it.
-pub(crate) fn tell(
+pub(crate) fn print_answer(
     store: &Store,
     answer: &CharacterizeAnswer,
     named: Option<&Path>,

@@ -78,10 +78,11 @@ impl Compare {
             ..CompareRequest::new(request)
         };
         let named = self.store.named();
-        let leave =
-            |answer: &CompareAnswer, _: &_, store: &Store| tell(store, answer, named, self.json);
+        let leave = |answer: &CompareAnswer, _: &_, store: &Store| {
+            print_answer(store, answer, named, self.json)
+        };
         let answer = events::run_or_leave(job, &caller, &mut store, self.json, leave)?;
-        tell(&store, &answer, named, self.json)
+        print_answer(&store, &answer, named, self.json)
     }
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn json(
 }
 
 /// Prints what the records of a comparison show.
-pub(crate) fn tell(
+pub(crate) fn print_answer(
     store: &Store,
     answer: &CompareAnswer,
     named: Option<&Path>,

@@ -156,7 +156,11 @@ pub(crate) fn json(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Resu
 }
 
 /// Prints what a campaign measured. `named` is the store, where commands have to name it.
-pub(crate) fn tell(answer: &LatencyAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print_answer(
+    answer: &LatencyAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     of_campaign(answer, named)?.print(json)
 }
 

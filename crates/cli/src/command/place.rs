@@ -37,7 +37,7 @@ impl Place {
         let mut store = self.store.open()?;
         let job = PlaceRequest { request, plan: self.plan };
         let answer = events::run(job, &caller, &mut store, self.json)?;
-        tell(&answer, self.store.named(), self.json)?;
+        print_answer(&answer, self.store.named(), self.json)?;
         // What is pinned from here on stays.
         match (self.apply, scope, &answer.plan) {
             (true, Some(scope), Some(plan)) => stay(&answer.outcome, scope, plan, self.json),
@@ -56,7 +56,11 @@ pub(crate) fn json(answer: &PlaceAnswer, named: Option<&Path>) -> Value {
 }
 
 /// Prints what a campaign found. The answer first: that its plan could not be written comes after.
-pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print_answer(
+    answer: &PlaceAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
         output::print_json(&self::json(answer, named))?;

@@ -41,22 +41,23 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.load()?;
-        let mut tell = |event: PlanEvent<'_>| {
-            plan::tell(&event);
+        let mut print_event = |event: PlanEvent<'_>| {
+            plan::print_event(&event);
             if let PlanEvent::Pinned(Pinned { name, result: Err(error), .. }) = event {
                 output::aside(&format!("warning: {name}: {error}"));
             }
             Ok(())
         };
         let options = StartOptions { force: self.force, environment: self.environment };
-        let start =
-            PlannedStart::new(&plan, &self.command, &options, &mut tell).map_err(plan::failed)?;
+        let start = PlannedStart::new(&plan, &self.command, &options, &mut print_event)
+            .map_err(plan::failed)?;
         // The program decides what a signal means, and we end with it.
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register_usize(number, signal.clone(), number as usize)?;
         }
-        let PlannedRun { status, missing } = start.run(&signal, &mut tell).map_err(plan::failed)?;
+        let PlannedRun { status, missing } =
+            start.run(&signal, &mut print_event).map_err(plan::failed)?;
         if let Some(MissingThreads { names, program }) = missing {
             let names = named_threads(&names);
             output::aside(&format!(

@@ -96,7 +96,7 @@ impl Select {
             name: Some(self.workload),
         };
         let answer = events::run(request, &caller, &mut store, self.json)?;
-        tell(&answer, self.store.named(), self.json)
+        print_answer(&answer, self.store.named(), self.json)
     }
 }
 
@@ -106,7 +106,11 @@ pub(crate) fn json(answer: &SelectAnswer, named: Option<&Path>) -> Value {
 }
 
 /// Prints what the records of a selection show.
-pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print_answer(
+    answer: &SelectAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     if json {
         return output::print_json(&self::json(answer, named));
     }

@@ -6,7 +6,7 @@ mod document;
 mod text;
 
 pub(crate) use arguments::{Edges, NumberArguments, ObjectiveArgument, RunFiles, Threads};
-pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
+pub(crate) use calibrate::{json as calibration_json, print_answer as print_calibration};
 pub(crate) use document::{ThreadsJson, performance, rows, ways};
 pub(crate) use text::{notes, probed, probed_so_far, watched};
 
@@ -37,7 +37,7 @@ impl Threads {
             print_remains(answer, reason, Files::of_store(named), self.json)
         };
         let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
-        tell(&answer, named, self.json, self.verbose)
+        print_answer(&answer, named, self.json, self.verbose)
     }
 }
 
@@ -67,7 +67,7 @@ fn shown(answer: &ThreadsAnswer, files: Files<'_>) -> Result<ThreadsJson, String
 
 /// Prints what a search found, or its probes if it has no answer yet. `named` is the store,
 /// where commands have to name it.
-pub(crate) fn tell(
+pub(crate) fn print_answer(
     answer: &ThreadsAnswer,
     named: Option<&Path>,
     json: bool,

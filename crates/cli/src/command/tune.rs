@@ -63,12 +63,12 @@ impl Tune {
             print_remains(answer, error.to_string(), Files::of_store(named), self.json)
         };
         let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
-        tell(&answer, named, self.json, self.verbose)
+        print_answer(&answer, named, self.json, self.verbose)
     }
 }
 
 /// Prints what was found, as far as it came. `named` is the store, where commands have to name it.
-pub(crate) fn tell(
+pub(crate) fn print_answer(
     answer: &TuneAnswer,
     named: Option<&Path>,
     json: bool,

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_of_counters_is_told_apart() {
+    fn each_refusal_of_counters_has_its_own_finding() {
         let events = CountedEvents::Hardware;
         let judge = |attempt| judge_events(events, attempt, Some("2".into()));
         assert!(judge(Ok(())).is_ok());

@@ -15,7 +15,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The time until a signal is passed on where nothing is pinned any more.
+/// How often signals are passed on after pinning has ended.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How a program is started under a plan.
@@ -23,8 +23,8 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct StartOptions {
     /// Use the plan although it is for another machine.
     pub force: bool,
-    /// The environment variables of the plan that are set although they say more than its number.
-    /// A plan may come from somebody else.
+    /// The plan's environment variables that may be set although they say more than its number. A
+    /// plan may come from somebody else, so these are named one by one.
     pub environment: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct PlannedStart<'p> {
 pub struct PlannedRun {
     /// How it ended.
     pub status: ExitStatus,
-    /// The threads of the plan that never appeared. `None` also if that is not known.
+    /// The threads of the plan that never appeared. `None`: all appeared, or it is not known.
     pub missing: Option<MissingThreads>,
 }
 
@@ -68,8 +68,8 @@ impl<'p> PlannedStart<'p> {
     }
 
     /// Starts the program with the plan's number and environment, and pins threads until it ends.
-    /// `signal` is the number of a signal that this process got, or 0. The program gets the signal,
-    /// and decides what it means. Then `signal` is 0 again.
+    /// `signal` is the number of a signal that this process got, or 0. The signal is passed on to
+    /// the program, which decides what it means. Then `signal` is 0 again.
     ///
     /// # Errors
     /// The program cannot be started or waited for, or nobody takes the events. The last error is
@@ -94,7 +94,7 @@ impl<'p> PlannedStart<'p> {
                 ApplyError::Start { program, cause }
             })?;
         let pid = Pid(child.id() as i32);
-        // A program that was just started is nobody else's.
+        // Nobody else can hold the lock of a program that was just started.
         let _lock = ProcessLock::of(&[pid]).unwrap_or_default();
         let ended = match self.plan.counts_ended_threads {
             true => EndedThreads::Count,

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {
+    fn a_budget_without_room_for_a_verdict_is_noted_before_the_first_measurement() {
         let room = |left, each| {
             let [left, each] = [left, each].map(Duration::from_millis);
             no_room(left, 50, each, Duration::ZERO)

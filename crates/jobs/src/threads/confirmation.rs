@@ -169,7 +169,8 @@ enum Contenders {
     NoOther,
 }
 
-/// Measures what was found again, next to the program's own number, from where that is.
+/// Measures the number that was found and the program's own number on fresh windows. Goes on from
+/// the stored ones.
 pub(super) fn confirm(
     confirming: &Confirming<'_>,
     program: &mut ProgramProber,

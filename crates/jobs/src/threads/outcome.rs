@@ -40,7 +40,7 @@ pub struct ThreadsOutcome {
     /// The probes that the answer rests on, in order. Those before whole runs took over are left
     /// out.
     pub probes: Vec<ShownProbe>,
-    /// Measurements that are stored and no such probes.
+    /// Stored measurements that are not among these probes.
     pub set_aside: SetAside,
     /// The unit in which progress is shown; `None` before the first probe.
     pub unit: Option<Unit>,
@@ -48,7 +48,7 @@ pub struct ThreadsOutcome {
     pub counted: Option<Unit>,
     /// The length of an ordinary probe.
     pub window: Duration,
-    /// The answer, in parameters of the program; `Err`: why there is none, `None` if the search
+    /// The answer, in parameters of the program. `Err`: why there is none. `Err(None)`: the search
     /// has not ended.
     pub found: Result<FoundNumber, Option<NumberSearchError>>,
     /// Time since the search began.
@@ -57,9 +57,9 @@ pub struct ThreadsOutcome {
     pub others: Option<f64>,
     /// The notes.
     pub notes: Vec<ThreadsNote>,
-    /// No fresh windows compared the number, though they should have, or still will.
+    /// Fresh windows should compare the number. They have not done so yet, or never will.
     pub uncompared: bool,
-    /// The search has not come to its end: it runs, was stopped, or was killed.
+    /// The search has not ended: it runs, was stopped, or was killed.
     pub is_unfinished: bool,
 }
 
@@ -83,11 +83,11 @@ pub struct ThreadsConclusion {
     pub threads: u32,
     /// Why the search ended.
     pub stopped_because: NumberSearchEnd,
-    /// The verdict of the fresh windows; undecided if they should have compared something and did
-    /// not. `None` if there was nothing to compare, or if an earlier version stored this.
+    /// The verdict of the fresh windows. It is undecided if they did not compare what they should
+    /// have. `None`: there was nothing to compare, or an earlier version stored this.
     #[serde(default)]
     pub choice: Option<LastComparisonVerdict>,
-    /// The number that was found over the program's own; `None` if that is kept.
+    /// The gain of the number that was found over the program's own. `None`: its own is kept.
     #[serde(default)]
     pub gain: Option<Gain>,
     /// Why the comparison ended before its time, if it did. The campaign can be resumed, unless the
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_fixed_time_are_told() {
+    fn runs_of_a_fixed_time_get_a_note() {
         let told = |runs: &[(u32, f64, f64)]| {
             let runs: Vec<Probe> = runs.iter().map(computing).collect();
             fixed_time(&runs.iter().collect::<Vec<_>>(), 2)
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_hardly_compute_are_told() {
+    fn runs_that_hardly_compute_get_a_note() {
         let told = |runs: &[(u32, f64, f64)]| {
             let runs: Vec<Probe> = runs.iter().map(computing).collect();
             hardly_computes(&runs.iter().collect::<Vec<_>>(), 2)

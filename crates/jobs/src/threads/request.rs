@@ -31,7 +31,7 @@ pub struct ThreadsRequest {
     pub min: Option<u32>,
     /// The most threads. `None`: a multiple of the contexts.
     pub max: Option<u32>,
-    /// From one number to the next. `None`: 1, or as published.
+    /// The step from one number to the next. `None`: 1, or as published.
     pub step: Option<u32>,
     /// The time of the whole search. A survey's probes get 60 % of it, its fresh windows the rest.
     /// `None`: two minutes, or a share of a run whose length is known.
@@ -47,7 +47,7 @@ pub struct ThreadsRequest {
     /// The thresholds of the published search. `None`: in proportion to the model of the paper's
     /// machine.
     pub thresholds: Option<Thresholds>,
-    /// Equal pieces that the work comes in.
+    /// The number of equal pieces of the work.
     pub pieces: Option<u32>,
     /// Every probe is a whole run. Earlier versions called it `whole_run`.
     #[serde(alias = "whole_run")]
@@ -316,7 +316,7 @@ impl ThreadsRequest {
     /// The usual [`Self::most_written`].
     pub const MOST_WRITTEN: u64 = 1 << 30;
 
-    /// How many threads `program` should run, by how fast it gets on. Everything else has its usual
+    /// Asks how many threads `program` should run, by its speed. Everything else has its usual
     /// value.
     pub fn new(program: ThreadsProgram) -> Self {
         Self {
@@ -351,8 +351,8 @@ impl ThreadsRequest {
         self.deadline.unwrap_or_default().max(self.time())
     }
 
-    /// Whether fresh windows decide what is announced. The published search compares no speeds: its
-    /// answer is its own.
+    /// Whether fresh windows decide what is announced. The published search compares no speeds, so
+    /// its answer stands without them.
     pub fn confirms(&self) -> bool {
         self.confirm && self.method != ThreadsMethod::Reinforcer
     }
@@ -365,7 +365,7 @@ impl ThreadsRequest {
         }
     }
 
-    /// On what: `host`, or a model.
+    /// Where it runs: `host`, or a model.
     pub fn machine(&self) -> &str {
         match &self.program {
             ThreadsProgram::Here(_) => "host",
@@ -507,7 +507,7 @@ impl ThreadsRequest {
         }
     }
 
-    /// n is how many contexts the program may use. More than there are cannot be granted.
+    /// n is how many contexts the program may use. No system grants more contexts than it has.
     pub(super) fn grants(&self) -> bool {
         match &self.program {
             ThreadsProgram::Here(program) => {

@@ -332,7 +332,7 @@ fn place(record: &Record) -> Option<(u32, Option<Policy>)> {
     }
 }
 
-/// A number that never could be measured before it failed cannot be measured at all.
+/// Whether a number that failed cannot be measured at all: no measurement before had succeeded.
 fn is_number_lost(before: &[Record], number: u32) -> bool {
     let measured = before.iter().filter(|record| record.outcome.is_ok()).filter_map(place);
     !measured.map(|(known, _)| known).any(|known| known == number)
@@ -343,7 +343,7 @@ fn details(history: &[Record]) -> Vec<NumberDetail> {
     measured.filter_map(|measured| measured.detail.as_ref()?.read().ok()).collect()
 }
 
-/// For each number that was measured in some place, the value of its best place.
+/// The value of the best place of each number that was measured in some place.
 fn believed(search: &JointSearch, candidates: &[PolicyCandidate]) -> Vec<(u32, f64)> {
     let values = search.values();
     let mut best: BTreeMap<u32, (bool, f64)> = BTreeMap::new();

@@ -179,7 +179,7 @@ fn a_thread_that_sleeps_wants_nothing_and_one_that_runs_alone_all() {
 }
 
 #[test]
-fn a_thread_met_at_its_birth_has_all_it_did_since() {
+fn a_thread_seen_at_its_creation_has_all_its_cpu_time() {
     let first = look(&(2_000, 2_000_000, 0, 1, 'R'));
     let mut demand = CpuDemand::from_birth(first);
     demand.see(look(&(10_000, 9_000_000, 1_000_000, 2, 'S')));

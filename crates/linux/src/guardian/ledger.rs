@@ -49,7 +49,8 @@ pub enum LeftChanged {
     Memory(Pid),
 }
 
-/// What became of one thing that a killed pinwise left changed. What is gone is not among them.
+/// What became of one thing that a killed pinwise left changed. A thing that no longer exists is
+/// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The thing.
@@ -168,7 +169,7 @@ pub(crate) fn boot_folder(folder: &Path) -> io::Result<PathBuf> {
         let name = other.file_name();
         let name = name.to_string_lossy();
         if name.starts_with(&host) && !name.starts_with(&this_boot) {
-            // Left behind it is only a few lines.
+            // If it stays, it is only a few lines.
             let _ = fs::remove_dir_all(other.path());
         }
     }
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_said_and_kept_and_what_worked_is_not_done_again() {
+    fn failed_entries_are_reported_and_kept_and_done_ones_are_not_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (Sleeping::new(), Sleeping::new());
         let quota = folder.path().join("cpu.max");

@@ -247,7 +247,7 @@ proptest! {
 /// A pipeline computes more than the sequential program, and swaptions also waits. All the same,
 /// what probes see is a speed-up.
 #[test]
-fn progress_is_told_as_the_speed_up_of_a_whole_run() {
+fn progress_is_the_speedup_of_a_whole_run() {
     let platform = Platform::opteron_24();
     for (name, n) in [("ferret", 2), ("swaptions", 8), ("facesim", 8)] {
         let program = ModelProgram::built_in(name).unwrap();
@@ -263,7 +263,7 @@ fn progress_is_told_as_the_speed_up_of_a_whole_run() {
 /// The share of a run that a search may take follows from it. The stages of ferret compute 1.44
 /// times as much as the sequential program. In swaptions, threads also wait.
 #[test]
-fn a_whole_run_computes_what_its_description_tells() {
+fn a_whole_run_computes_what_its_description_has() {
     let platform = Platform::opteron_24();
     for name in ["ferret", "pbzip2", "swaptions", "facesim"] {
         let program = ModelProgram::built_in(name).unwrap();

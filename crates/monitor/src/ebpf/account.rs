@@ -100,7 +100,7 @@ impl KernelAccount {
         AccountState::ALL.get((self.0[MARK] & 7) as usize).copied().unwrap_or(AccountState::Unknown)
     }
 
-    /// Which thread it is of.
+    /// The thread that it belongs to.
     pub(super) fn id(&self) -> ThreadId {
         // The halves of the word are what was shifted into it; the kernel's numbers of threads fit
         // an int.

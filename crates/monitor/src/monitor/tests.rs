@@ -451,7 +451,7 @@ impl Drop for Sleeping {
 }
 
 #[test]
-fn dear_looks_come_later_where_they_may_and_it_is_told() {
+fn expensive_looks_become_rarer_where_they_may_and_a_note_says_so() {
     // Of a program that uses no CPU time looks may take a hundredth of one CPU.
     let program = Sleeping(std::process::Command::new("sleep").arg("600").spawn().unwrap());
     for stretches in [true, false] {

@@ -9,19 +9,19 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns {
     pub(super) pid: u32,
-    /// Where it was created in the window.
+    /// When it was created, if that was in the window.
     pub(super) born: Option<u64>,
-    /// Where it ended in the window.
+    /// When it ended, if that was in the window.
     pub(super) ended: Option<u64>,
     pub(super) comm: Option<String>,
     ran: u64,
-    /// From a preemption to the next turn.
+    /// Time from preemptions to the next turns.
     preempted: u64,
     pub(super) voluntary: u64,
     pub(super) involuntary: u64,
     pub(super) migrations: u64,
     pub(super) cpu: Option<CpuId>,
-    /// Nothing was seen of it yet, or since when it does what.
+    /// What it does, and since when. `None` before its first record.
     now: Option<(TurnState, u64)>,
 }
 
@@ -49,12 +49,12 @@ impl Turns {
         Duration::from_nanos(self.preempted + rest)
     }
 
-    /// Gives up `cpu`, which is known completely since `known`.
+    /// It gives up `cpu`. All records of that CPU since `known` are there.
     fn leave(&mut self, known: u64, time: u64, cpu: CpuId, preempted: bool) {
         // An unknown thread had the CPU all that time.
         let (doing, since) = self.now.unwrap_or((TurnState::Running, known));
         let same = self.cpu.is_none_or(|last| last == cpu);
-        // It had another CPU last: how it left that and came here was lost.
+        // If it had another CPU last, the records of its move were lost.
         if doing == TurnState::Running && same {
             self.ran += time.saturating_sub(since);
         }
@@ -68,9 +68,9 @@ impl Turns {
         self.now = Some((if preempted { TurnState::Preempted } else { TurnState::Away }, time));
     }
 
-    /// Reported by the thread that had the CPU before, and again by the thread itself.
+    /// It gets `cpu`. Two records say so: that of the thread before it, and its own.
     fn come(&mut self, time: u64, cpu: CpuId) {
-        // On another CPU: how it left that was lost, and the turn there with it.
+        // If it ran on another CPU, the record of its leaving was lost, and so is the turn there.
         if matches!(self.now, Some((TurnState::Running, _))) && self.cpu == Some(cpu) {
             return;
         }
@@ -97,12 +97,12 @@ impl Turns {
     }
 }
 
-/// Of all threads of the processes that are watched.
+/// The turns of all threads of the processes that are watched.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     begin: u64,
-    /// Two are looked up in each record of a switch, and a program has few. A tree is faster than a
-    /// table there.
+    /// Each record of a switch looks up two threads, and a program has few. So a tree is faster
+    /// than a table.
     pub(super) threads: BTreeMap<u32, Turns>,
     pub(super) lost: u64,
     /// When records of a CPU were lost last.
@@ -110,7 +110,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Of a window that begins now.
+    /// The turns of a window that begins now.
     pub(super) fn new(begin: u64) -> Self {
         Self { begin, ..Self::default() }
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_after_one_that_is_hidden_is_told_by_the_thread_itself() {
+    fn a_turn_after_a_hidden_one_comes_from_the_record_of_the_thread_itself() {
         let mut book = Book::new(100);
         book.watch(1, 10);
         let turn = |time, tid| PerfRecord { time, pid: 1, tid, what: What::Turn };

@@ -382,8 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_best_known_that_its_fresh_windows_do_not_bear_out_is_said_and_its_claim_is_judged_by_them()
-    {
+    fn a_best_that_fresh_windows_contradict_is_reported_and_judged_by_them() {
         let ways = ways();
         let records = trailing(&ways, 0.8);
         let comparison = Comparison::new(&ways, &Unit::rate("1/s"), &records);

@@ -131,7 +131,7 @@ impl ComparedWays {
             .unwrap_or_else(|| self.cut(fewest, 2))
     }
 
-    /// The draws of each way, where these are as many; the most, where not.
+    /// The number of draws of each way. If ways differ in it, the largest.
     pub fn draws(&self) -> usize {
         self.drawn().map(|(_, drawn)| drawn.len()).max().unwrap_or_default()
     }

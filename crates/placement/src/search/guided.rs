@@ -20,8 +20,8 @@
 //! ([`SoloBound`]). If the best comes near that bound, no block is needed.
 //!
 //! The announced best is always measured, never only predicted. The bound by prediction assumes
-//! something of the predictor's error. It is not greater for the best assignment than for those
-//! drawn near the top, extrapolated. See [`ResidualBound`].
+//! something of the predictor's error: for the best assignment it is not greater than near the top,
+//! extrapolated. See [`ResidualBound`].
 
 use crate::Bound;
 use crate::StopReason;
@@ -54,12 +54,12 @@ const NOISY: f64 = 0.004;
 const NOISY_BLOCK: usize = 150;
 /// Assignments predicted best that are measured at once.
 const FAVOURITES: usize = 12;
-/// Most draws until one is different from those of its block. Each is at twice the temperature of
-/// the one before.
+/// The most draws until one is different from those of its block. Each is at twice the temperature
+/// of the one before.
 const TRIES: usize = 8;
-/// Trials of everything but climbing, with one block, if there is little noise. With more noise,
+/// Trials of all steps except climbing, with one block, if there is little noise. With more noise,
 /// the budget may end within the block. The part of the block that was measured then counts. A
-/// budget for fewer is better spent otherwise.
+/// smaller budget is better spent on another strategy.
 pub(crate) const LEAST: f64 =
     (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
 
@@ -68,7 +68,7 @@ enum GuidedStage {
     Uniform,
     /// Which temperature comes next.
     Warm(usize),
-    /// The best there was before the last favourites, and whether a block follows.
+    /// The best before the last favourites, and whether a block follows.
     Favourites(Option<f64>),
     /// A block was decided on.
     Block,

@@ -2,10 +2,10 @@
 //!
 //! The iterative algorithm of the paper (optimal-assignment-evt, section 5.3): measure a first
 //! sample and estimate the best possible performance. Stop if the best measured one is close enough
-//! to it. Otherwise enlarge the sample and look again. Assignments are drawn with replacement,
-//! uniformly over labelled placements. Each further look is another chance for a lucky stop, so it
-//! looks only when the sample has doubled. A look judges the claim as it would be made. The claim
-//! uses the bound from instances alone, if that was measured before.
+//! to it. Otherwise enlarge the sample and look again. Draws are with replacement, uniform over
+//! labelled assignments. Each further look is another chance for a lucky stop. So the search looks
+//! only when the sample has doubled. A look judges the claim as it would be made. The claim uses
+//! the bound from instances alone, if that was measured before.
 
 use crate::Bound;
 use crate::StopReason;
@@ -13,24 +13,23 @@ use crate::search::proposer::{Next, Proposer, View, pinned};
 use crate::search::solo_bound::SoloBound;
 use pinwise_campaign::Purpose;
 
-/// Draws between two looks at the budget; each batch carries its own baseline and reference
-/// windows.
+/// Draws between two looks at the budget. Each batch has its own baseline and reference windows.
 const BATCH: u64 = 20;
 
-/// Batches in a row of assignments that cannot run, after which to give up.
+/// Gives up after this many batches in a row without an assignment that can run.
 const FUTILE: u64 = 25;
 
 #[derive(Debug)]
 pub(crate) struct RandomSample {
-    /// Ends after this many, whatever the bound.
+    /// Ends after this many draws, whatever the bound is.
     most: Option<u64>,
     /// Ends when this share of the budget is used.
     until: f64,
-    /// The bound from instances alone, measured before.
+    /// The bound from instances alone, if it was measured before.
     solo: Option<SoloBound>,
     next_look: u64,
     proposed: u64,
-    /// The sample's size when a batch last added to it, and batches since.
+    /// The size of the sample after the last batch that added to it, and the batches since.
     grown: (u64, u64),
 }
 

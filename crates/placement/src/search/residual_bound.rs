@@ -93,7 +93,7 @@ impl ResidualBound {
             .unwrap_or((f64::INFINITY, f64::INFINITY));
         let seen = before.iter().chain(&block).map(|(assignment, _)| assignment);
         let peak = Self::peak(&model, seen, space, seed);
-        // Too few different ratios to extrapolate (a predictor that is exact) are no tail either.
+        // Too few different ratios make no tail either. An exact predictor has such ratios.
         let of_noise = noise.map_or(0.0, |(noise, _)| noise * noise / (deviation * deviation));
         let hidden = of_noise > HIDING || upper.is_infinite();
         let end = |ratio: f64| {
@@ -122,8 +122,8 @@ fn shared(confidence: f64, look: u32) -> f64 {
     1.0 - (1.0 - confidence) / 2f64.powi(look.min(30) as i32)
 }
 
-/// The largest ratio there is: by the median of the posterior, and at the confidence. `None` from
-/// fewer different ratios than that takes.
+/// The largest ratio of all assignments: the median of the posterior, and the limit at the
+/// confidence. `None`: there are too few different ratios.
 fn extrapolated(ratios: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let options = Options { confidence, ..Options::default() };
     let estimate = pinwise_evt::estimate(&Sample::new(ratios.iter().copied()), &options).ok()?;

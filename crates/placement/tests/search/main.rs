@@ -41,7 +41,7 @@ fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
 }
 
 #[test]
-fn a_search_that_was_stopped_tells_what_led_by_then() {
+fn a_stopped_search_shows_the_leader_so_far() {
     let case = small();
     for strategy in STRATEGIES {
         let question = question(strategy, 600, 1);
@@ -356,7 +356,7 @@ fn an_exhaustive_search_says_of_what_it_saw_whether_that_is_all() {
 }
 
 #[test]
-fn what_is_told_to_be_enough_is_and_half_of_it_is_not() {
+fn the_announced_budget_is_enough_and_half_of_it_is_not() {
     for (shape, threads) in [("2x1", 2), ("1x2x2", 3), ("2x2x2", 4), ("4x2x2", 6)] {
         let case = Case::new(shape, threads, scattered).disturbed(0.02, 3);
         let windows = |budget| {

@@ -108,7 +108,7 @@ fn advice_to_pin_names_the_plan_and_the_store() {
 }
 
 #[test]
-fn what_the_measurements_met_is_told_beside_the_verdict() {
+fn disturbances_are_shown_beside_the_verdict() {
     let unit = Unit::rate("packets/s");
     let drift = Some(Drift { change: -0.138, significant: true, n: 31 });
     let met = Outcome {
@@ -128,7 +128,7 @@ fn what_the_measurements_met_is_told_beside_the_verdict() {
 }
 
 #[test]
-fn before_there_are_fresh_windows_what_leads_is_told_as_that() {
+fn before_fresh_windows_the_leader_is_shown_as_leading() {
     let unit = Unit::rate("packets/s");
     let stopped = CampaignInfo { state: CampaignState::Stopped, ..campaign(unit.clone()) };
     let so_far = Outcome {
@@ -159,7 +159,7 @@ fn a_narrow_terminal_has_hanging_lines() {
 }
 
 #[test]
-fn a_cost_is_told_as_the_cost_and_the_default_may_be_best() {
+fn a_cost_is_shown_as_a_cost_and_the_default_may_be_best() {
     let unit = Unit::cost("s");
     let kept = Outcome {
         verdict: PlacementVerdict::KeepDefault,
@@ -268,7 +268,7 @@ fn memory_has_a_line_where_there_are_several_nodes() {
 }
 
 #[test]
-fn what_may_decide_a_verdict_is_told_with_an_amount() {
+fn the_advice_to_decide_a_verdict_has_an_amount() {
     let unit = Unit::rate("packets/s");
     let undecided = |budget, gain| {
         let question = PlacementQuestion { within: 0.025, budget, ..question() };

@@ -15,7 +15,7 @@ pub enum ProbeError {
     /// It cannot be started, has ended, or cannot be looked at.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Its metric does not come.
+    /// No number of its metric comes.
     #[error(transparent)]
     Metric(#[from] MetricError),
     /// The processor's power cannot be read.
@@ -84,7 +84,7 @@ pub enum ProbeError {
         /// `; its last line was: …`
         last: String,
     },
-    /// Whatever the parameter, there are as many threads.
+    /// The number of threads is the same with every parameter.
     #[error(
         "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}. Put \
          {{n}} where it takes their number, use a larger input, or add --metric if n is something \
@@ -121,9 +121,9 @@ pub enum ProbeError {
         name: String,
         /// Its parameter.
         n: u32,
-        /// How much, as people read it.
+        /// The bytes that it wrote, as people read them.
         written: String,
-        /// How much it may.
+        /// The bytes that it may write.
         limit: String,
     },
     /// Its number could not be changed while it runs.

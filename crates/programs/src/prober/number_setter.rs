@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn setters_are_told_by_their_first_word() {
+    fn the_first_word_decides_the_kind_of_setter() {
         let parsed = |text: &str| text.parse::<NumberSetter>();
         assert_eq!(
             parsed("cmd:echo {n} > a:b"),

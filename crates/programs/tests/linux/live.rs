@@ -377,7 +377,7 @@ fn the_end_of_the_target_is_named() {
 }
 
 #[test]
-fn a_program_that_exits_at_once_is_told_with_its_status_and_last_line() {
+fn a_program_that_exits_at_once_is_reported_with_its_status_and_last_line() {
     let (target, streams) = Target::launch(&launch("fail")).unwrap();
     assert!(streams.stdout.is_some() && streams.stderr.is_some());
     let error = testbed(target, quick()).err().unwrap().to_string();

@@ -228,7 +228,7 @@ fn watched_at_work(monitor: &mut Monitor) -> Activity {
 }
 
 #[test]
-fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
+fn a_layer_that_many_switches_make_expensive_is_given_up_with_a_reason() {
     for layer in [Layer::Perf, Layer::Ebpf] {
         let program = Program::start("contend tokens");
         let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
@@ -307,7 +307,7 @@ pub(crate) fn ask_for_the_best() {
 }
 
 #[test]
-fn without_privilege_the_program_is_still_watched_and_the_reason_is_told() {
+fn without_privilege_the_program_is_still_watched_and_the_reason_is_given() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments()).env(PROGRAM, "monitor");
     if rustix::process::geteuid().is_root() {

@@ -100,7 +100,7 @@ fn cpus_that_an_old_kernel_does_not_put_back_are_noted() {
 }
 
 #[test]
-fn control_groups_of_both_versions_say_again_what_they_said() {
+fn control_groups_of_both_versions_get_their_text_back() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::start("spin 2");
     program.threads("spin-", 2);

@@ -87,7 +87,7 @@ fn costly() -> Option<(LayerChoice, Layer)> {
 }
 
 #[test]
-fn a_program_of_many_switches_is_soon_watched_by_looks_for_good_and_the_reason_is_told() {
+fn a_program_of_many_switches_is_soon_watched_by_looks_with_a_reason() {
     let Some((allowed, layer)) = costly() else { return };
     let threads = ProbeOptions { threads: Some(Box::new(|_| 8)), ..options() };
     let mut prober = prober(template("contend tokens {n}"), threads);
@@ -229,7 +229,7 @@ fn a_metric_is_read_over_the_same_window() {
 }
 
 #[test]
-fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
+fn a_metric_that_never_comes_is_reported_when_the_time_ends() {
     let message = [1, 8, 60].map(Duration::from_secs).into_iter().find_map(|time| {
         let spec = MetricSpec::Stdout(Pattern::new(r"^nothing (\d+)").unwrap());
         let patience = Duration::from_secs(60);

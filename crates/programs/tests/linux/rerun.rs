@@ -121,7 +121,7 @@ fn no_output_is_too_large_and_the_last_match_counts() {
 }
 
 #[test]
-fn threads_that_vary_from_run_to_run_are_told() {
+fn threads_that_vary_from_run_to_run_get_a_note() {
     let directory = tempfile::tempdir().unwrap();
     let mark = directory.path().join("mark");
     std::fs::create_dir(directory.path().join("mark.first")).unwrap();
@@ -133,7 +133,7 @@ fn threads_that_vary_from_run_to_run_are_told() {
 }
 
 #[test]
-fn a_run_that_fails_is_told_with_status_and_last_line() {
+fn a_run_that_fails_is_reported_with_status_and_last_line() {
     let error = RerunTestbed::new(
         launch("fail"),
         &machine(),

@@ -1,7 +1,7 @@
 //! [`FoundNumber`]: the answer of a search for a number. [`Unfound`]: a search without one.
 
 use super::NumberSearchError;
-use crate::{Attempt, Jump, NumberAdvice, PhaseChange, ReinforcerEnd, SetAside};
+use crate::{Attempt, Jump, NumberAdvice, PhaseChange, ReinforcerEnd};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -138,4 +138,28 @@ pub struct Unfound {
     pub set_aside: SetAside,
     /// Why no answer can come of them. `None`: the search has not ended.
     pub why: Option<NumberSearchError>,
+}
+
+/// How many measurements a search set aside, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAside {
+    /// They failed.
+    pub failed: usize,
+    /// The budget cut them short.
+    pub cut_short: usize,
+    /// They showed no progress, and were made again.
+    pub idle: usize,
+    /// Others starved them, and they were made again.
+    pub starved: usize,
+    /// Progress had jumped, and they were made again.
+    pub jumped: usize,
+    /// They came before whole runs were timed, or timed the first.
+    pub earlier: usize,
+}
+
+impl SetAside {
+    /// All of them.
+    pub fn total(self) -> usize {
+        self.failed + self.cut_short + self.idle + self.starved + self.jumped + self.earlier
+    }
 }

@@ -1,6 +1,6 @@
 //! [`NumberSearchError`]: why a search for a number cannot go on.
 
-use crate::{Jump, SpeedSearchError, ThreadRangeError};
+use crate::{SpeedSearchError, ThreadRangeError};
 use pinwise_measure::{MeasureError, Retry};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,20 @@ pub enum NumberSearchError {
     #[error(transparent)]
     #[serde(untagged)]
     Range(#[from] ThreadRangeError),
+}
+
+/// The progress with a number is far from the earlier progress with the same number: the load of a
+/// program that keeps running changed during the search.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error(
+    "with n = {n} its progress is {times:.2} times that of before: search again when its load is \
+     steady"
+)]
+pub struct Jump {
+    /// The number that was probed before and now.
+    pub n: u32,
+    /// The progress now, as a multiple of that before.
+    pub times: f64,
 }
 
 /// What was stored as text was the message of a probe, or stands for one.

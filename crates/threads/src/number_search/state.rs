@@ -42,7 +42,7 @@ pub(super) struct SearchState<'a> {
     closing: Closing,
     /// Why no answer can come of it.
     failed: Option<NumberSearchError>,
-    /// Why the last try failed, which another one may mend.
+    /// Why the last try failed. Another try may succeed.
     tried: Option<MeasureError>,
 }
 
@@ -287,9 +287,9 @@ impl<'a> SearchState<'a> {
         Ok(())
     }
 
-    /// A probe with what it is worth. Error: it measures speed by something else than those before.
-    /// An example is CPU time, if instructions could not be read this time. Such speeds do not
-    /// compare.
+    /// The attempt that a probe is. Error: it has another measure of speed than the probes before
+    /// it, so they cannot be compared. An example is CPU time, if instructions could not be read
+    /// this time.
     fn attempt(&self, asked: u32, measurement: &Measurement) -> Result<Attempt, MeasureError> {
         let probed = Probed::of(measurement)?;
         let probe = Probe { progress: self.search.valued(&probed)?, ..probed.probe };
@@ -414,7 +414,7 @@ impl<'a> SearchState<'a> {
                     _ => self.attempt(first, measurement).map_err(NumberSearchError::from),
                 }
             }
-            // There is an answer, and only no time to hold it against anything.
+            // There is an answer. There is only no time to check it.
             Err(error) if error.expired => return self.closing = Closing::Done,
             Err(error) => Err(error.clone().into()),
         };

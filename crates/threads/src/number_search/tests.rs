@@ -434,7 +434,7 @@ fn a_jump_is_one_of_what_is_maximised() {
 }
 
 #[test]
-fn a_program_that_gets_nothing_done_is_told_in_the_end() {
+fn a_program_that_gets_nothing_done_ends_the_search_with_an_error() {
     let dead = |n, windows, record, stage| {
         let probe = amdahl(n, windows, record, stage)?;
         Ok(Probe { progress: Progress { rate: 0.0, ..probe.progress }, ..probe })
@@ -580,7 +580,7 @@ fn where_all_numbers_start_the_same_program_it_is_chosen() {
 }
 
 #[test]
-fn speeds_that_are_told_by_different_things_are_not_compared() {
+fn speeds_from_different_sources_are_not_compared() {
     let fickle = |n: u32, _: f64, record: usize, _: ProbeStage| {
         let measure = if record == 1 { Measure::CpuTime } else { Measure::Instructions };
         Ok(Probe { progress: Progress { rate: 1.0, error: None, measure }, ..probe(n, n, 1.0) })

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// The question of the survey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpeedQuestion {
-    /// Numbers of threads that may be chosen, ascending, each at least 1. If different numbers
-    /// start the same program (`Convert`), only one of them belongs here.
+    /// Numbers of threads that may be chosen, ascending, each at least 1. If `Convert` turns two
+    /// numbers into the same parameter, only one of them belongs here.
     pub candidates: Vec<u32>,
     /// Contexts the program may use.
     pub contexts: u32,
@@ -27,25 +27,25 @@ pub struct SpeedQuestion {
     /// All probes then take at most [`PROBE_SHARE`](super::PROBE_SHARE) of the run with the best
     /// value, by the current estimate.
     pub work: Option<f64>,
-    /// The number of equal pieces of a run, at least one. They are dealt out evenly (files, frames,
-    /// a static loop). With 128 pieces, 25 threads take as long as 22 do, since some do six either
-    /// way. A short probe does not show that. Whole runs do, and do not need it.
+    /// The number of equal pieces of a run, at least one: files, frames, a static loop. Threads get
+    /// equally many, as far as possible. With 128 pieces, 25 threads take as long as 22: some
+    /// thread does six pieces in both cases. Only whole runs show that, so they do not need this.
     pub pieces: Option<u32>,
-    /// A probe consists of whole runs, at least one and as many as come nearest to its window.
-    /// Values are runs per second.
+    /// A probe consists of whole runs. It has at least one, and as many as come nearest to its
+    /// window. Values are runs per second.
     pub whole_runs: bool,
-    /// The threads that probes see are counted: each starts the program anew, which promises more
-    /// threads for a greater candidate. If it makes no more from some candidate on, and is no
-    /// faster ([`ThreadCeiling`](crate::ThreadCeiling)), greater ones are that one.
+    /// Probes count threads. Each starts the program anew, so a larger candidate should give more
+    /// threads. If the program makes no more from some candidate on, and is no faster, larger
+    /// candidates count as that one ([`ThreadCeiling`](crate::ThreadCeiling)).
     pub counted: bool,
-    /// The greatest number is probed once if time is left, as the least is. False in searches that
-    /// an earlier version stored.
+    /// If time is left, the greatest number is probed once, like the least one. False in searches
+    /// that an earlier version stored.
     #[serde(default)]
     pub probes_greatest: bool,
 }
 
-/// How far readings are off, with probabilities: as far as they report, or more. On a machine that
-/// others use, successive readings may also be off by 8 or 20 %, whatever they report.
+/// Possible errors of readings, with their probabilities. A reading reports its own error. The true
+/// one is a multiple of it. On a machine that others use, 8 or 20 % may come on top.
 const NOISES: [(ErrorModel, f64); 4] = [
     (ErrorModel { times: 0.8, beside: 0.0 }, 0.5),
     (ErrorModel { times: 2.4, beside: 0.0 }, 0.35),
@@ -54,8 +54,8 @@ const NOISES: [(ErrorModel, f64); 4] = [
 ];
 
 impl SpeedQuestion {
-    /// With the defaults: a tolerance of 0.01, 40 probes, any time, no pieces. A search that is not
-    /// settled after 40 probes will not be.
+    /// With the defaults: a tolerance of 0.01, 40 probes, any time, no pieces. More probes would
+    /// hardly settle a search that is not settled after 40.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
         let (tolerance, most_probes) = (0.01, 40);
         let (most_time, work, pieces, whole_runs, counted) = (None, None, None, false, false);
@@ -74,8 +74,7 @@ impl SpeedQuestion {
         }
     }
 
-    /// Time that a probe with this window takes if `value` is seen, without what starts and ends
-    /// it.
+    /// Time that a probe with this window takes at the speed `value`, without its start and end.
     pub(super) fn takes(&self, value: f64, window: Duration) -> Duration {
         if !self.whole_runs {
             return window;
@@ -84,7 +83,7 @@ impl SpeedQuestion {
         Duration::try_from_secs_f64(runs / value).unwrap_or(Duration::MAX)
     }
 
-    /// The part of the speed seen that the end of a run leaves, for each candidate.
+    /// The share of the speed that is left after the uneven end of a run, for each candidate.
     pub(super) fn ends(&self) -> Vec<Evenness> {
         let pieces = self.pieces.filter(|&pieces| pieces > 0 && !self.whole_runs);
         let of = |&threads: &u32| {

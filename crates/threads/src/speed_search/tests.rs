@@ -416,7 +416,7 @@ fn both_ends_are_probed_before_a_search_is_settled() {
 
 /// The announced number was probed. If there was no time for that, the answer says so.
 #[test]
-fn the_choice_is_probed_or_said_not_to_be() {
+fn the_choice_is_probed_or_reported_as_not_probed() {
     let speed = |threads: u32| f64::from(threads.min(20)).powf(0.9);
     for seed in 0..3 {
         let (advice, probed) = run(&question_72(), speed, 0.004, seed);

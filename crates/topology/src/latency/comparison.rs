@@ -1,11 +1,11 @@
-//! The levels that latencies imply, held against those that a machine declares.
+//! Compares the levels that latencies imply with those that a machine declares.
 
 use super::{LatencyLevels, LatencyMatrix, Pairs, summary};
 use crate::{CpuId, CpuSet, Domain, DomainKind, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where latencies and declaration are the same, and where not.
+/// Where the latencies agree with the declaration of the machine, and where not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyComparison {
     /// For each implied level, in its order.
@@ -21,9 +21,9 @@ pub struct LatencyComparison {
 /// An implied level and its counterpart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelMatch {
-    /// The kinds of domains that group the contexts alike; empty where none does.
+    /// The kinds of domains that have the same groups of contexts. Empty if no kind has.
     pub declared: Vec<DomainKind>,
-    /// The declared grouping that comes nearest, where none is alike.
+    /// The difference from the nearest declared grouping, if none is the same.
     pub difference: Option<Difference>,
 }
 
@@ -32,11 +32,11 @@ pub struct LevelMatch {
 pub struct Difference {
     /// The nearest declared grouping.
     pub nearest: Vec<DomainKind>,
-    /// An implied group that it does not have.
+    /// An implied group that the declared grouping does not have.
     pub implied: CpuSet,
-    /// What it says of those contexts: its groups that they are in.
+    /// The declared groups of these contexts.
     pub declared: Vec<CpuSet>,
-    /// Pairs of contexts that only one of the two brings together.
+    /// How many pairs of contexts share a group in only one of the two groupings.
     pub pairs: usize,
 }
 
@@ -47,11 +47,11 @@ pub struct DeclaredGroups {
     pub kinds: Vec<DomainKind>,
     /// How many groups it has.
     pub groups: usize,
-    /// Middle latency between contexts in one of its groups that no implied level inside it brings
-    /// together.
+    /// Median latency of pairs within one of its groups. Pairs that the next implied level inside
+    /// it groups are left out.
     pub inside: Option<f64>,
-    /// Middle latency between contexts in different groups that the next implied level brings
-    /// together.
+    /// Median latency of pairs across its groups. Only pairs count that the next implied level
+    /// around it groups.
     pub outside: Option<f64>,
 }
 
@@ -90,15 +90,14 @@ impl LatencyComparison {
         Self { levels: matches, unseen, unknown: measured.difference(machine.online()), unmeasured }
     }
 
-    /// Whether every implied level is declared, and the contexts are the same as far as they were
-    /// measured.
+    /// Whether the machine declares every implied level and has every measured context.
     pub fn agrees(&self) -> bool {
         self.unknown.is_empty() && self.levels.iter().all(|level| !level.declared.is_empty())
     }
 }
 
-/// The different groupings that the domains make, with the kinds that make them; without that of
-/// every context alone.
+/// The different groupings of the contexts by domains, and the kinds of domains of each. A grouping
+/// with every context alone is left out.
 fn declared(root: &Domain, contexts: &CpuSet) -> Vec<(Partition, Vec<DomainKind>)> {
     let mut kinds: BTreeMap<DomainKind, Partition> = BTreeMap::new();
     for domain in root.walk() {
@@ -145,7 +144,8 @@ fn find(partition: &Partition, declared: &[(Partition, Vec<DomainKind>)]) -> Lev
     LevelMatch { declared: Vec::new(), difference }
 }
 
-/// Pairs that only one of two groupings brings together: those of each less twice those of both.
+/// How many pairs share a group in only one of two groupings. It is the pairs of one plus those of
+/// the other, less twice the common ones.
 fn pairs_apart(one: &Partition, other: &Partition) -> usize {
     let pairs = |n: usize| n * n.saturating_sub(1) / 2;
     let of =
@@ -155,9 +155,9 @@ fn pairs_apart(one: &Partition, other: &Partition) -> usize {
     of(one) + of(other) - 2 * both
 }
 
-/// Median latencies on either side of a declared border. Inside: between contexts that it brings
-/// together and the next implied level inside it does not. Outside: between contexts that it
-/// separates and the next implied level around it does not.
+/// Median latencies inside and outside the groups of a declared grouping, `border`. Inside: pairs
+/// in one of its groups, but not in one group of the next finer implied level. Outside: pairs
+/// across its groups, but in one group of the next coarser implied level.
 fn contrast(
     contexts: &[CpuId],
     pairs: &Pairs,

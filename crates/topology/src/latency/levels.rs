@@ -42,11 +42,11 @@ pub struct LatencyLevels {
 pub struct LatencyLevel {
     /// The groups, in order of their first contexts; together they have every context.
     pub groups: Vec<CpuSet>,
-    /// Middle, lowest and highest latency between contexts that this level brings together; `None`
-    /// where none of them is known.
+    /// Median, lowest and highest latency of the pairs that this level is the first to group.
+    /// `None`: none of them is known.
     pub latency: Option<LatencyClass>,
-    /// Where those latencies fall into several classes that group nothing: the hops of an
-    /// interconnect. Empty for a single one.
+    /// The classes of these latencies, such as the hops of an interconnect. They group no contexts.
+    /// Empty if there is only one class.
     pub classes: Vec<LatencyClass>,
     /// Pairs that contradict the grouping. Compared with the threshold to the next level, they are
     /// in one group and slower, or in two and faster. They do not count in `latency`.
@@ -56,7 +56,7 @@ pub struct LatencyLevel {
 /// Latencies of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LatencyClass {
-    /// The middle one.
+    /// The median.
     pub median: f64,
     /// The lowest.
     pub low: f64,
@@ -67,7 +67,7 @@ pub struct LatencyClass {
 }
 
 impl LatencyLevel {
-    /// The number of contexts in each group, where it is the same in all.
+    /// The number of contexts in each group, if it is the same in all.
     pub fn size(&self) -> Option<usize> {
         let size = self.groups.first()?.len();
         self.groups.iter().all(|group| group.len() == size).then_some(size)
@@ -76,7 +76,7 @@ impl LatencyLevel {
 
 /// The step by which the threshold rises.
 const STEP: f64 = 1.01;
-/// A grouping may be contradicted by one in this many of its pairs.
+/// One in this many pairs of a grouping may contradict it.
 const CONTRADICTED: usize = 20;
 /// The least factor over which a level has to persist.
 const PERSISTENT: f64 = 1.05;
@@ -141,8 +141,8 @@ impl LatencyLevels {
         order
     }
 
-    /// The number of the nearest level that brings two contexts together, an index into
-    /// [`Self::levels`]. It is the last one for contexts that are in none.
+    /// The first level at which two contexts share a group, as an index into [`Self::levels`]. It
+    /// is the last level for contexts that are in no group.
     pub fn together(&self, a: CpuId, b: CpuId) -> usize {
         let has_both = |level: &LatencyLevel| {
             level.groups.iter().any(|group| group.contains(a) && group.contains(b))
@@ -151,8 +151,8 @@ impl LatencyLevels {
     }
 
     /// Where a latency lies between the lowest (0) and the highest (1) that levels have, on a
-    /// logarithmic scale. Spoilt values may lie outside. Where all are within 5 % there is nothing
-    /// to see, and they are near 0.
+    /// logarithmic scale. Spoilt values may lie outside. If all levels are within 5 %, all results
+    /// are near 0, since they show nothing.
     pub fn place(&self, latency: f64) -> f64 {
         let latencies = || self.levels.iter().filter_map(|level| level.latency);
         let low = latencies().map(|class| class.low).fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! Labelled placements, uniformly at random, without rejection: the cost does not depend on how
+//! Labelled assignments, uniformly at random, without rejection: the cost does not depend on how
 //! full the machine gets.
 
 use super::{Space, series};
@@ -6,7 +6,7 @@ use crate::{Assignment, Random};
 use num_bigint::BigUint;
 
 impl Space {
-    /// A labelled placement drawn uniformly.
+    /// A labelled assignment drawn uniformly.
     pub(super) fn sample_labelled(&self, random: &mut Random) -> Assignment {
         let contexts = self.tree.leaves().len();
         Assignment::new(match self.capacity() {

@@ -146,7 +146,7 @@ fn sampling_draws_every_class_in_proportion_to_its_size() {
 }
 
 #[test]
-fn labelled_placements_of_partly_shared_contexts_are_uniform() {
+fn labelled_assignments_of_partly_shared_contexts_are_uniform() {
     // Not only classes: each of the 540 functions from 4 threads to 5 contexts with at most 2 on
     // each.
     let space = space("5", 4, PerContext::AtMost(2));

@@ -202,13 +202,13 @@ impl SubjectArguments {
         })
     }
 
-    /// The built-in workload that is meant, where no program of the user's is.
+    /// The built-in workload. `None`: the user named a program of their own.
     pub(crate) fn built_in(&self) -> Option<&str> {
         let own = !self.command.is_empty() || self.attached().is_some();
         (!own).then(|| self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))
     }
 
-    /// What runs already and is meant.
+    /// The running program that the user named.
     pub(crate) fn attached(&self) -> Option<Subject> {
         if !self.pid.is_empty() {
             return Some(Subject::Pids(self.pid.iter().map(|pid| pid.0).collect()));
@@ -219,8 +219,8 @@ impl SubjectArguments {
     }
 }
 
-/// A note on a place for the number of threads, which only other commands fill. awk and xargs give
-/// the same text a meaning.
+/// A note if a word of the command has a place for the number of threads. This command puts no
+/// number there. Words of awk and xargs may have the same text with another meaning.
 fn unfilled_number(command: &[String]) -> Option<String> {
     let asks = |word: &&String| {
         word.ends_with(PlannedNumber::PLACE) && !word.contains([' ', '\n', '(', '"', '\''])

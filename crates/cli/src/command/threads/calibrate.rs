@@ -173,7 +173,7 @@ pub(crate) fn json(answer: &CalibrationAnswer, named: Option<&Path>) -> serde_js
 
 /// Prints the thresholds, or what was probed where there are none yet. `named` is the store, where
 /// commands have to name it.
-pub(crate) fn tell(
+pub(crate) fn print_answer(
     answer: &CalibrationAnswer,
     named: Option<&Path>,
     json: bool,
@@ -203,7 +203,7 @@ impl Calibrate {
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let answer = events::run(request, &caller, &mut store, self.json)?;
-        tell(&answer, self.store.named(), self.json)
+        print_answer(&answer, self.store.named(), self.json)
     }
 
     fn examples(&self) -> anyhow::Result<CalibrationExamples> {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn how_probes_were_watched_is_told_only_where_it_matters() {
+    fn how_probes_were_watched_is_shown_only_if_it_matters() {
         let told = |watching| {
             let mut sheet = LabelledLines { text: String::new(), width: 40 };
             let both = ["busy", "watched_otherwise"]

@@ -29,7 +29,7 @@ fn exactly(mean: f64) -> Span {
 }
 
 #[test]
-fn a_barrier_nobody_else_comes_to_is_told_as_a_deadlock() {
+fn a_barrier_that_nobody_else_reaches_is_a_deadlock() {
     let platform = platform("2x1");
     let script = vec![Action::Compute(exactly(5e3)), Action::Barrier { barrier: 0, join: false }];
     let mut kernel = Kernel::new(
