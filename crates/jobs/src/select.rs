@@ -188,9 +188,14 @@ impl Job for SelectRequest {
                 Err(error) => return Err(as_parent_error(error, store, info.id)?),
             };
         }
-        let mut testbed = request.open()?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
-        let mut search = SelectionSearch::new(&request.question, &tree, &info.new.workload)?;
+        let opened = request.open().and_then(|testbed| {
+            Ok((testbed, SelectionSearch::new(&request.question, &tree, &info.new.workload)?))
+        });
+        let (mut testbed, mut search) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Err(as_parent_error(error, store, info.id)?),
+        };
         let budget = Budget::Measurements(request.question.budget);
         let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
         let outcome =
