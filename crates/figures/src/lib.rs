@@ -143,9 +143,12 @@ pub fn latency(unit: LatencyUnit, value: f64) -> String {
     }
 }
 
-/// A change: `+14.0 %`, `-0.3 %`.
+/// A change: `+14.0 %`, `-0.3 %`; `0.0 %` if it is rounded to 0.
 pub fn change(fraction: f64) -> String {
-    format!("{:+.1} %", unsigned_zero(fraction * 100.0, 0.05))
+    match unsigned_zero(fraction * 100.0, 0.05) {
+        0.0 => "0.0 %".to_owned(),
+        value => format!("{value:+.1} %"),
+    }
 }
 
 /// A change of a performance in words: `14.0 % better`, `0.31 % worse`.
@@ -350,10 +353,7 @@ mod tests {
         assert_eq!(change(0.1434), "+14.3 %");
         assert_eq!(change(-0.003), "-0.3 %");
         assert_eq!([-4e-5, -6e-5, 4e-5, -0.0].map(percent), ["0.00 %", "-0.01 %", "0.00 %", "0 %"]);
-        assert_eq!(
-            [-4e-4, -6e-4, 4e-4, -0.0].map(change),
-            ["+0.0 %", "-0.1 %", "+0.0 %", "+0.0 %"]
-        );
+        assert_eq!([-4e-4, -6e-4, 4e-4, -0.0].map(change), ["0.0 %", "-0.1 %", "0.0 %", "0.0 %"]);
         assert_eq!(count(5000), "5,000");
         assert_eq!(
             [counted(0, "probe"), counted(1, "probe"), counted(2000, "probe")],

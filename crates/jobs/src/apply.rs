@@ -236,12 +236,13 @@ pub struct AppliedPlan<'p> {
 
 impl<'p> AppliedPlan<'p> {
     /// Pins threads of the processes in `scope` by a plan of this machine. Writes the affinities
-    /// that it replaces to the folder `notes`.
+    /// that it replaces to the folder `notes`. First puts back what a killed pinwise left changed.
     ///
     /// # Errors
     /// The threads cannot be read, or nothing can be noted. Or the plan interleaves memory.
     pub fn of(scope: Scope, plan: &'p Plan, notes: &Path) -> Result<Self, ApplyError> {
         check_memory(plan)?;
+        put_back_leftovers();
         let pinner = pinner(scope, plan, EndedThreads::Forgotten)?;
         let machine = follows(plan).then(this_machine).transpose()?;
         let pid = pinner.living().next().map(|seen| seen.id.pid);
@@ -252,8 +253,8 @@ impl<'p> AppliedPlan<'p> {
         Self::begin(plan, pinner, open_notes(notes)?, machine.as_ref())
     }
 
-    /// Pins every thread that is there. Threads that are created while others are pinned show up in
-    /// the next look.
+    /// Pins every thread that is there. Threads that are created while others are pinned are pinned
+    /// by the next round.
     fn begin(
         plan: &'p Plan,
         pinner: PlanPinner,
@@ -275,13 +276,13 @@ impl<'p> AppliedPlan<'p> {
     }
 
     /// Moves the memory of the processes to their threads, if the plan says that. A process with a
-    /// thread elsewhere keeps its memory where it is.
+    /// refused thread keeps its memory where it is.
     fn move_memory(&mut self, machine: &Machine) -> Result<Option<MemoryUse>, MemoryError> {
         if !follows(self.plan) {
             return Ok(None);
         }
-        self.stayed = self.pinner.refused();
-        let placed = || self.pinner.places().filter(|(pid, _)| !self.stayed.contains(pid));
+        let refused = self.pinner.refused();
+        let placed = || self.pinner.places().filter(|(pid, _)| !refused.contains(pid));
         for (pid, node) in moves_of(placed(), machine) {
             match memory::move_to(pid, node, machine) {
                 Ok(()) | Err(MemoryError::Gone(_)) => {}
@@ -289,6 +290,10 @@ impl<'p> AppliedPlan<'p> {
             }
         }
         let pids: BTreeSet<Pid> = placed().map(|(pid, _)| pid).collect();
+        // On one node there is nowhere to move it.
+        if machine.memory_nodes().len() > 1 {
+            self.stayed = refused;
+        }
         if pids.is_empty() {
             return Ok(None);
         }
@@ -428,7 +433,7 @@ fn pinner(scope: Scope, plan: &Plan, ended: EndedThreads) -> Result<PlanPinner, 
     PlanPinner::new(scope, wanted.collect(), ended).map_err(ApplyError::Threads)
 }
 
-/// Pins the threads that have appeared since the last look, and returns them.
+/// Pins the threads that have appeared since the last call, and returns them.
 fn pin_new(
     pinner: &mut PlanPinner,
     events: &mut PlanEvents<'_>,

@@ -18,8 +18,8 @@ pub fn data_folder() -> Option<PathBuf> {
 /// Puts back what an earlier pinwise changed that was killed together with its guardian. Has the
 /// guardians of this process keep what is needed for that.
 ///
-/// Only the first call does it. [`crate::run()`], [`crate::resume()`] and [`crate::HeldProgram`]
-/// call it themselves. A program that shows the notices calls it before it holds a program.
+/// Only the first call does it. [`crate::run()`], [`crate::resume()`], [`crate::HeldProgram`] and
+/// [`crate::AppliedPlan`] call it themselves. A program that shows the notices calls it before.
 pub fn put_back_leftovers() -> Vec<Notice> {
     static BEGUN: Once = Once::new();
     let mut notices = Vec::new();

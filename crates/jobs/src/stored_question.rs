@@ -24,8 +24,8 @@ pub fn measurement_budget(info: &CampaignInfo) -> Option<u64> {
 /// A text or a whole number of a stored question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
-    /// The names of the fields around it, such as `output` or `subject.command`.
-    pub place: String,
+    /// The names of its field and of those around it, such as `output` or `subject.command`.
+    pub field: String,
     /// The text. The words of a list are quoted for a shell.
     pub text: String,
 }
@@ -57,28 +57,28 @@ pub fn named_in(store: &Store, id: CampaignId) -> Result<BTreeSet<Named>, StoreE
     Ok(found)
 }
 
-fn add_named(place: &str, value: &Value, found: &mut BTreeSet<Named>) {
+fn add_named(field: &str, value: &Value, found: &mut BTreeSet<Named>) {
     let word = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         // A fraction names nothing.
         Value::Number(number) if !number.is_f64() => Some(number.to_string()),
         _ => None,
     };
-    let named = |text| Named { place: place.to_owned(), text };
+    let named = |text| Named { field: field.to_owned(), text };
     match value {
         Value::Array(values) => match values.iter().map(word).collect::<Option<Vec<_>>>() {
             Some(words) if !words.is_empty() => {
                 found.insert(named(shell(&words)));
             }
-            _ => values.iter().for_each(|value| add_named(place, value, found)),
+            _ => values.iter().for_each(|value| add_named(field, value, found)),
         },
         Value::Object(fields) => {
             // A simulated machine runs nothing.
-            let last = place.rsplit('.').next().unwrap_or_default();
+            let last = field.rsplit('.').next().unwrap_or_default();
             let has_model = ["", "simulated", "modelled"].contains(&last);
             for (name, value) in fields.iter().filter(|(name, _)| *name != "model" || !has_model) {
-                let point = if place.is_empty() { "" } else { "." };
-                add_named(&format!("{place}{point}{name}"), value, found);
+                let point = if field.is_empty() { "" } else { "." };
+                add_named(&format!("{field}{point}{name}"), value, found);
             }
         }
         value => found.extend(word(value).map(named)),

@@ -149,7 +149,7 @@ pub enum GuardianEntry {
         pid: Pid,
         /// When it started.
         start: StartTime,
-        /// The nodes on which its pages may be from now on. None: they are at home again.
+        /// The nodes on which its pages may be from now on. Empty: they are at home again.
         from: BTreeSet<u32>,
         /// The node where they lay.
         home: u32,
@@ -257,9 +257,16 @@ impl Guardian {
     }
 
     /// Reports that threads of a confined process will have `cpus`. A thread gets back what it has
-    /// now, unless it has that from an earlier report.
-    pub fn enter_pins(&mut self, threads: &[ThreadId], cpus: &CpuSet) -> Result<(), GuardianError> {
-        let entries = TouchedThreads::in_entries(&self.entries).entries_for(threads, cpus);
+    /// now, unless it has that from an earlier report. `confined` reports a new process.
+    pub fn enter_pins(
+        &mut self,
+        threads: &[ThreadId],
+        cpus: &CpuSet,
+        confined: Option<GuardianEntry>,
+    ) -> Result<(), GuardianError> {
+        let mut entries = TouchedThreads::in_entries(&self.entries).entries_for(threads, cpus);
+        // Last, and in the same write: whoever knows of the process knows which threads have a pin.
+        entries.extend(confined);
         self.enter(&entries)
     }
 
@@ -463,11 +470,13 @@ fn restore_memory(entries: &[GuardianEntry]) -> Vec<Restored> {
         }
     }
     last.retain(|pid, (start, from, _)| !from.is_empty() && lives(*pid, *start));
-    let restored = last.into_iter().map(|(pid, (_, from, home))| Restored {
-        what: LeftChanged::Memory(pid),
-        worked: sys::migrate_pages(pid.0, from, &[home].into()).is_ok(),
-    });
-    restored.collect()
+    let restore = |(pid, (start, from, home)): (Pid, (StartTime, &BTreeSet<u32>, u32))| {
+        let worked = sys::migrate_pages(pid.0, from, &[home].into()).is_ok();
+        let what = LeftChanged::Memory(pid);
+        // It may have ended meanwhile.
+        (worked || lives(pid, start)).then_some(Restored { what, worked })
+    };
+    last.into_iter().filter_map(restore).collect()
 }
 
 fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {

@@ -9,8 +9,8 @@ pub(crate) const RESTORING: Duration = Duration::from_millis(900);
 pub const SETTING_LIMIT: Duration = Duration::from_secs(5);
 /// How long a program may take to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// The longest time that the guardian is at work. It puts affinities back, waits for a command,
-/// runs another, and gives programs time to end.
+/// The longest time that the guardian is at work, besides moving memory. It puts affinities back,
+/// waits for a command, runs another, and gives programs time to end.
 pub(crate) const AT_WORK: Duration = Duration::from_millis(
     (RESTORING.as_millis() + 2 * SETTING_LIMIT.as_millis() + GRACE.as_millis()) as u64,
 );

@@ -75,7 +75,7 @@ pub struct PinnerThread {
     /// Its name as the kernel has it.
     pub comm: String,
     process: usize,
-    /// Whether it appeared since the last look.
+    /// Whether it appeared since the last call of `pin_new`.
     new: bool,
     since: Instant,
     /// When its comm was read last.
@@ -216,7 +216,7 @@ impl PlanPinner {
         self.interval = if changed { SHORTEST } else { (self.interval * 5 / 4).min(LONGEST) };
     }
 
-    /// The time until the next look: short while threads appear.
+    /// The time until the next call of `pin_new`: short while threads appear.
     pub fn interval(&self) -> Duration {
         self.interval
     }

@@ -480,8 +480,8 @@ impl Target {
         entries
     }
 
-    /// Has the guardian move the memory of a process to the node `home` however pinwise ends, until
-    /// it is `back` there. One that pinwise launched ends first.
+    /// Has the guardian move the memory of a process to the node `home` if pinwise ends before it
+    /// is `back` there. A program that pinwise launched is ended instead.
     pub fn guard_memory(
         &mut self,
         (pid, start): (Pid, StartTime),

@@ -556,7 +556,7 @@ mod tests {
         let basis = "This rests on 6 rounds of fresh windows (95 % confidence).";
         assert!(text.contains(" over the default, n = 2. ") && text.ends_with(basis));
         let text = told(&rounds(1.0, 1.0, 0.0), true, None);
-        assert!(text.starts_with("Use n = 2: fewer threads, +0.0 % ("), "{text}");
+        assert!(text.starts_with("Use n = 2: fewer threads, 0.0 % ("), "{text}");
         assert!(text.contains(" against the default, n = 4. "), "{text}");
         let text = told(&rounds(1.0, 0.5, 0.001), false, None);
         assert!(

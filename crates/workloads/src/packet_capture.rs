@@ -1,8 +1,8 @@
 //! Packets from a capture file, as tcpdump and Wireshark write them: pcap or pcapng.
 //!
 //! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated
-//! packets). That is what the captured link carried. The file is input from strangers; whatever is
-//! wrong with it ends in a [`PacketCaptureError`].
+//! packets). That is what the captured link carried. [`Capture::left_out`] counts the exceptions.
+//! The file is input from strangers; whatever is wrong with it ends in a [`PacketCaptureError`].
 //!
 //! Only the frames are read. The IETF's drafts `draft-ietf-opsawg-pcap` and
 //! `draft-ietf-opsawg-pcapng` define the formats.
@@ -79,14 +79,20 @@ pub struct Capture {
     pub traffic: Traffic,
     /// Frames of the file that were left out: longer than 16 KiB, or beyond the first 256 MiB.
     pub left_out: u64,
+    /// The most bytes of the pool.
+    most: usize,
 }
 
 impl Capture {
+    fn empty(most: usize) -> Self {
+        Self { traffic: Traffic::default(), left_out: 0, most }
+    }
+
     /// Reads a pcap or pcapng file.
     pub fn open(path: &Path) -> Result<Self, PacketCaptureError> {
         let read = |source| PacketCaptureError::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(read)?;
-        let mut capture = Self { traffic: Traffic::default(), left_out: 0 };
+        let mut capture = Self::empty(LARGEST_POOL);
         capture.read(file).map_err(|fault| match fault {
             Fault::Read(source) => read(source),
             Fault::Format(reason) => {
@@ -151,6 +157,10 @@ impl Capture {
                     ethernet(Linktype(order.first_half(order.number(body, 0)?)))?;
                     snap_length.get_or_insert(order.number(body, 4)?);
                 }
+                // Nobody knows the link of a packet before any interface.
+                ENHANCED_PACKET | PACKET | SIMPLE_PACKET if snap_length.is_none() => {
+                    return Err(DAMAGED);
+                }
                 ENHANCED_PACKET | PACKET => self.take(frame(body, 20, order.number(body, 12)?)?),
                 SIMPLE_PACKET => {
                     let most = snap_length.filter(|&most| most > 0).unwrap_or(u32::MAX);
@@ -166,7 +176,9 @@ impl Capture {
     }
 
     fn take(&mut self, frame: &[u8]) {
-        if frame.len() > LONGEST_FRAME || self.traffic.size() + frame.len() > LARGEST_POOL {
+        // An index stands beside each frame, also beside an empty one.
+        let taken = self.traffic.size() + self.traffic.frames() * size_of::<usize>();
+        if frame.len() > LONGEST_FRAME || taken + frame.len() >= self.most {
             self.left_out += 1;
         } else {
             self.traffic.add(frame);
@@ -180,7 +192,7 @@ enum Fault {
     Link(Linktype),
 }
 
-const DAMAGED: Fault = Fault::Format("a record in it is damaged");
+const DAMAGED: Fault = Fault::Format("a record in it is damaged, or longer than 8 MiB");
 const CUT: Fault = Fault::Format("it ends in the middle of a record");
 
 impl From<io::Error> for Fault {
@@ -402,10 +414,27 @@ mod tests {
             let data = Cow::Borrowed(&traffic.frame(0)[..expected]);
             let packet = SimplePacketBlock { original_len: 60, data };
             writer.write_pcapng_block(packet).unwrap();
-            let mut capture = Capture { traffic: Traffic::default(), left_out: 0 };
+            let mut capture = Capture::empty(LARGEST_POOL);
             assert!(capture.read(writer.into_inner().as_slice()).is_ok());
             assert_eq!(capture.traffic.frame(0).len(), expected);
         }
+    }
+
+    #[test]
+    fn a_packet_before_any_interface_is_damage() {
+        let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
+        let data = Cow::Borrowed(&[0; 60][..]);
+        writer.write_pcapng_block(SimplePacketBlock { original_len: 60, data }).unwrap();
+        let message = open(&writer.into_inner()).unwrap_err().to_string();
+        assert!(message.contains("a record in it is damaged"), "{message}");
+    }
+
+    #[test]
+    fn empty_frames_without_end_take_no_more_memory_than_others() {
+        let header = pcap(&Traffic::default(), DataLink::ETHERNET);
+        let mut capture = Capture::empty(100 * size_of::<usize>());
+        assert!(capture.read(header.as_slice().chain(io::repeat(0).take(16 * 103))).is_ok());
+        assert_eq!((capture.traffic.frames(), capture.left_out), (100, 3));
     }
 
     #[test]
@@ -416,7 +445,7 @@ mod tests {
         let mut ng = pcapng(&traffic, Endianness::Little);
         ng.extend([99, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff]);
         for bytes in [file, ng] {
-            let mut capture = Capture { traffic: Traffic::default(), left_out: 0 };
+            let mut capture = Capture::empty(LARGEST_POOL);
             let endless = bytes.as_slice().chain(io::repeat(0));
             assert!(matches!(capture.read(endless), Err(Fault::Format(_))));
             assert_eq!(capture.traffic.frames(), 1);
@@ -477,7 +506,7 @@ mod tests {
                 bytes[at] = byte;
             }
             bytes.truncate(cut);
-            let mut capture = Capture { traffic: Traffic::default(), left_out: 0 };
+            let mut capture = Capture::empty(LARGEST_POOL);
             let _ = capture.read(bytes.as_slice());
         }
     }

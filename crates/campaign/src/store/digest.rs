@@ -2,7 +2,8 @@
 //!
 //! SQLite finds damage of its own structure only. A digit of a measurement may change, or a row
 //! disappear, without a word. So a separate table has a digest of each row of `campaign`, `record`,
-//! `part` and `machine`. Both are written together.
+//! `part` and `machine`. Both are written together. Only the rows of `machine` that are used are
+//! checked.
 
 use super::error::unusable;
 use super::{CampaignId, Store, StoreError};

@@ -355,8 +355,8 @@ fn show(one: &One) -> anyhow::Result<()> {
 fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
     let (mut store, info) = one.id.open()?;
     if !trust && !own_stores::is_own(&store) {
-        for Named { place, text } in pinwise_jobs::named_in(&store, info.id)? {
-            output::aside(&format!("note: it has {place}: {text}"));
+        for Named { field, text } in pinwise_jobs::named_in(&store, info.id)? {
+            output::aside(&format!("note: it has {field}: {text}"));
         }
         return Err(Usage(format!(
             "campaign {}: your pinwise did not make {}: read above what it runs, writes and \

@@ -240,7 +240,10 @@ fn the_memory_of_a_process_stays_where_a_thread_was_refused() {
     let program = HeldProgram::of(shell.pid()).unwrap();
     let options = ApplyOptions { force: true, set_number: false };
     let applied = program.apply(&plan, options, notes.path(), &mut |_| Ok(())).unwrap();
-    assert_eq!(applied.memory_stayed().collect::<Vec<_>>(), [shell.pid()]);
+    // On one node there is nowhere to move it, and no word of it.
+    let nodes = this_machine().unwrap().memory_nodes().len();
+    let expected = if nodes > 1 { vec![shell.pid()] } else { Vec::new() };
+    assert_eq!(applied.memory_stayed().collect::<Vec<_>>(), expected);
     assert_eq!(applied.memory(), None);
 }
 

@@ -85,7 +85,7 @@ impl<'a> TouchedThreads<'a> {
 
     /// Whether a thread may have `now` from a pin of any of the threads.
     pub(super) fn may_be_pin(&self, now: &CpuSet) -> bool {
-        let unknown = || self.0.values().all(|thread| thread.pins.is_empty());
+        let unknown = || !self.0.is_empty() && self.0.values().all(|thread| thread.pins.is_empty());
         self.0.values().any(|thread| thread.pins.contains(&now)) || unknown()
     }
 
@@ -268,7 +268,8 @@ mod tests {
         assert_eq!(noted(&other), [], "it is an heir");
         let may_be_pin =
             |known: &[GuardianEntry]| TouchedThreads::in_entries(known).may_be_pin(&pin);
-        assert!(may_be_pin(&[]) && may_be_pin(&known[..1]), "an earlier version named no pins");
+        assert!(!may_be_pin(&[]), "no thread has a pin yet");
+        assert!(may_be_pin(&known[..1]), "an earlier version named no pins");
         assert!(!may_be_pin(&known));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// How many threads this process may run at once; at least 1.
-pub(crate) fn processors() -> usize {
+pub(crate) fn host_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn map<I: Sync, R: Send>(
 mod tests {
     use super::*;
     use std::collections::HashSet;
-    use std::sync::Barrier;
+    use std::sync::{Barrier, Mutex};
 
     #[test]
     fn results_are_in_order_and_each_item_runs_once() {
@@ -45,7 +45,13 @@ mod tests {
             for count in [0, 1, 7] {
                 let items: Vec<usize> = (0..count).collect();
                 let squares: Vec<usize> = items.iter().map(|n| n * n).collect();
-                assert_eq!(map(&items, threads, |n| n * n), squares, "{count} on {threads}");
+                let ran = Mutex::new(HashSet::new());
+                let square = |n: &usize| {
+                    ran.lock().unwrap().insert(thread::current().id());
+                    n * n
+                };
+                assert_eq!(map(&items, threads, square), squares, "{count} on {threads}");
+                assert!(ran.into_inner().unwrap().len() <= threads.max(1));
             }
         }
     }

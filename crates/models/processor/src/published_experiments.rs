@@ -202,7 +202,7 @@ pub fn run(
     let run =
         |&(experiment, set): &(usize, usize)| experiments[experiment].cpi_of_set(processor, set);
     let cpis: Result<Vec<f64>, _> =
-        parallel::map(&tasks, parallel::processors(), run).into_iter().collect();
+        parallel::map(&tasks, parallel::host_threads(), run).into_iter().collect();
     let mut cpis = cpis?.into_iter();
     Ok(sets.iter().map(|&sets| Spread(cpis.by_ref().take(sets).collect())).collect())
 }

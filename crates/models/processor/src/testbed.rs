@@ -137,7 +137,7 @@ impl SimulatedTestbed {
             window,
             seed,
             number: 0,
-            at_once: parallel::processors(),
+            at_once: parallel::host_threads(),
         })
     }
 

@@ -230,10 +230,11 @@ impl LiveTestbed {
         processes.prune(start);
         for (&pid, process) in &processes.0 {
             let Some(home) = process.home() else { continue };
-            // Where the memory lies then shows whether this was refused.
-            let _ = move_to(pid, home, &self.machine);
-            // At worst the guardian does it again.
-            let _ = self.target.guard_memory((pid, process.start), (home, true), &self.machine);
+            // Where the memory lies then shows whether this was refused. If so, or if the guardian
+            // does not hear of it, the guardian tries again.
+            if move_to(pid, home, &self.machine).is_ok() {
+                let _ = self.target.guard_memory((pid, process.start), (home, true), &self.machine);
+            }
         }
         let (mut elsewhere, mut all) = (0.0, 0.0);
         for (&pid, Process { before, .. }) in &processes.0 {

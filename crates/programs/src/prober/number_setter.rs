@@ -166,21 +166,20 @@ fn first(all: &CpuSet, n: u32) -> Result<CpuSet, String> {
 /// are the first `n` online CPUs of those that its first thread had.
 fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
-    let mask = match guardian.confined(root) {
-        Some(mask) => mask,
+    let (mask, mut confined) = match guardian.confined(root) {
+        Some(mask) => (mask, None),
         None => {
             let mask = affinity::own(root.main()).map_err(|error| told(&error))?;
             let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
             let confined = GuardianEntry::Confined { pid: root, start, mask: mask.clone() };
-            guardian.enter(&[confined]).map_err(|error| told(&error))?;
-            mask
+            (mask, Some(confined))
         }
     };
     let online = affinity::online().map_err(|error| told(&error))?;
     let cpus = first(&mask.intersection(&online), n)?;
     for _ in 0..LOOKS {
         let threads = process::family_threads(&[root]);
-        guardian.enter_pins(&threads, &cpus).map_err(|error| told(&error))?;
+        guardian.enter_pins(&threads, &cpus, confined.take()).map_err(|error| told(&error))?;
         let mut changed = false;
         for ThreadId { tid, .. } in threads {
             if affinity::own(tid).is_ok_and(|now| now != cpus) {

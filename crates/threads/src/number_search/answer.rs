@@ -153,7 +153,7 @@ pub struct SetAside {
     pub starved: usize,
     /// Progress had jumped, and they were made again.
     pub jumped: usize,
-    /// They came before whole runs were timed, or timed the first.
+    /// They came before whole runs were timed, or the first run was timed by them.
     pub earlier: usize,
 }
 
