@@ -39,7 +39,9 @@ fn reason(error: &clap::Error, command: &Command, path: &str) -> (String, String
             format!("put {argument} right after {path}, before its options")
         }
         ErrorKind::UnknownArgument => {
-            let nearest = error.get(ContextKind::SuggestedArg);
+            // Nobody is led to leave a check out.
+            let nearest = error.get(ContextKind::SuggestedArg).map(ToString::to_string);
+            let nearest = nearest.filter(|name| name != "--force");
             let nearest = nearest.map(|name| format!("; did you mean {name}?"));
             return (format!("unexpected argument '{argument}'"), nearest.unwrap_or_default());
         }
@@ -180,6 +182,10 @@ mod tests {
             (
                 "pinwise topo --machin host",
                 "unexpected argument '--machin'; did you mean --machine?",
+            ),
+            (
+                "pinwise apply 1 --store s.db",
+                "unexpected argument '--store'; see pinwise apply --help",
             ),
             ("pinwise plce", "there is no command 'plce'; did you mean place?"),
             ("pinwise camp lst", "there is no command 'lst'; did you mean list?"),

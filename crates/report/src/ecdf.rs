@@ -65,13 +65,6 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         scale.range(worst, best),
         scale.show(quantile(0.5))
     );
-    if let Some(baseline) = &outcome.baseline {
-        let below = values.partition_point(|&value| value <= baseline.mean);
-        says += &format!(
-            " Unpinned does as well as or better than {} of them.",
-            figures::percent(below as f64 / n as f64)
-        );
-    }
     if upb.is_some() && upb_high.is_some() {
         let from = match outcome.bound.method {
             BoundMethod::Exact => "mean of the best",
@@ -83,8 +76,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         title: TITLE,
         says,
         reading: "The line is of single windows. \"Best\" and \"unpinned\" are means of fresh \
-            windows. The line rises where many assignments perform alike. A long flat stretch at \
-            the right means that good assignments are rare.",
+            windows, from another time: compare these two with each other. The line rises where \
+            many assignments perform alike. A long flat stretch at the right means that good \
+            assignments are rare.",
         chart: Some(chart),
         table,
     }
