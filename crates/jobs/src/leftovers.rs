@@ -1,7 +1,7 @@
 //! What a killed pinwise left changed: put back once, before this process changes a program.
 
-use pinwise_linux::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
-use pinwise_present::{Leftover, Notice};
+use pinwise_linux::{Restored, keep_ledgers, restore_abandoned};
+use pinwise_present::Notice;
 use std::path::PathBuf;
 use std::sync::Once;
 
@@ -26,15 +26,7 @@ pub fn put_back_leftovers() -> Vec<Notice> {
     BEGUN.call_once(|| {
         let Some(folder) = data_folder().map(|data| data.join("guarded")) else { return };
         let restored = restore_abandoned(&folder).into_iter();
-        notices.extend(restored.map(|Restored { what, worked }| {
-            let what = match what {
-                LeftChanged::Affinities(pid) => Leftover::Affinities(pid.0),
-                LeftChanged::Number(pid) => Leftover::Number(pid.0),
-                LeftChanged::Memory(pid) => Leftover::Memory(pid.0),
-                LeftChanged::File(path) => Leftover::File(path),
-            };
-            Notice::PutBack { what, worked }
-        }));
+        notices.extend(restored.map(|Restored { what, worked }| Notice::PutBack { what, worked }));
         keep_ledgers(&folder);
     });
     notices
@@ -47,7 +39,7 @@ mod tests {
     use crate::placement_request::simulated;
     use crate::{Caller, HeldProgram, PlaceRequest, SimulatedProcessor, resume, run};
     use pinwise_campaign::{CampaignId, Store};
-    use pinwise_linux::Pid;
+    use pinwise_linux::{LeftChanged, Pid};
     use pinwise_placement::Budget;
     use std::fs;
     use std::os::unix::fs::MetadataExt as _;
@@ -89,7 +81,7 @@ mod tests {
                 return;
             }
         }
-        let what = Leftover::File(Path::new(folder).join("cpu.max"));
+        let what = LeftChanged::File(Path::new(folder).join("cpu.max"));
         assert_eq!(told, [Notice::PutBack { what, worked: true }], "once");
     }
 

@@ -265,7 +265,7 @@ impl Guardian {
         confined: Option<GuardianEntry>,
     ) -> Result<(), GuardianError> {
         let mut entries = TouchedThreads::in_entries(&self.entries).entries_for(threads, cpus);
-        // Last, and in the same write: whoever knows of the process knows which threads have a pin.
+        // In the same write, and last. So a guardian that knows the process knows its pins.
         entries.extend(confined);
         self.enter(&entries)
     }

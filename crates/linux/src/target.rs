@@ -480,15 +480,32 @@ impl Target {
         entries
     }
 
-    /// Has the guardian move the memory of a process to the node `home` if pinwise ends before it
-    /// is `back` there. A program that pinwise launched is ended instead.
+    /// Has the guardian move the memory of a process to the node `home` if pinwise ends before
+    /// [`Self::memory_is_back`]. A program that pinwise launched is ended instead.
     pub fn guard_memory(
         &mut self,
-        (pid, start): (Pid, StartTime),
-        (home, back): (u32, bool),
+        process: (Pid, StartTime),
+        home: u32,
         machine: &Machine,
     ) -> Result<(), TargetError> {
-        let from = if back { BTreeSet::new() } else { memory::others(home, machine) };
+        self.note_memory(process, home, memory::others(home, machine))
+    }
+
+    /// Has the guardian leave the memory of a process at `home`.
+    pub fn memory_is_back(
+        &mut self,
+        process: (Pid, StartTime),
+        home: u32,
+    ) -> Result<(), TargetError> {
+        self.note_memory(process, home, BTreeSet::new())
+    }
+
+    fn note_memory(
+        &mut self,
+        (pid, start): (Pid, StartTime),
+        home: u32,
+        from: BTreeSet<u32>,
+    ) -> Result<(), TargetError> {
         let entry = GuardianEntry::Memory { pid, start, from, home };
         self.guardian.as_mut().map_or(Ok(()), |guardian| Ok(guardian.enter(&[entry])?))
     }

@@ -60,9 +60,7 @@ pub use outcome::{
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};
 pub use printable::{one_line, printable, printable_json};
-pub use progress_notice::{
-    Leftover, Notice, ProfilingOutlook, long_time, notice, profiling_outlook,
-};
+pub use progress_notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use reason::{
     level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons, unmeasured,
 };

@@ -9,6 +9,7 @@ use crate::{
 use pinwise_characterization::{ExcerptReason, Warning};
 use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
+use pinwise_linux::{LeftChanged, Pid};
 use pinwise_measure::{LeftAlone, MemoryPolicy, Pinner, ProgramNote, Unit};
 use pinwise_placement::{
     BoundMethod, BoundNote, Comparison, ComparisonRow, Estimate, ExportNote, Gain,
@@ -391,10 +392,10 @@ fn notices_while_a_job_runs() {
     let (machine, seconds) = ("Intel(R) Xeon(R) Processor".to_owned(), Duration::from_secs(60));
     let levels = || vec!["Core".to_owned(), "Package".to_owned()];
     let notices = every!(Notice:
-        PutBack { what: crate::Leftover::Affinities(21873), worked: true }
-        PutBack { what: crate::Leftover::Affinities(21873), worked: false }
-        PutBack { what: crate::Leftover::Number(21873), worked: false }
-        PutBack { what: crate::Leftover::File("/sys/fs/cgroup/a/cpu.max".into()), worked: true }
+        PutBack { what: LeftChanged::Affinities(Pid(21873)), worked: true }
+        PutBack { what: LeftChanged::Affinities(Pid(21873)), worked: false }
+        PutBack { what: LeftChanged::Number(Pid(21873)), worked: false }
+        PutBack { what: LeftChanged::File("/sys/fs/cgroup/a/cpu.max".into()), worked: true }
         StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }
         FileAwaited { file: "/var/log/server.log".into() }
         StillRuns { name: "server".into(), after: seconds, limit: 10 * seconds }

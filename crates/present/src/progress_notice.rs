@@ -6,6 +6,7 @@ use crate::note::{note, time};
 use crate::reason::unmeasured_remedy;
 use crate::threads::{is_set, threads_note};
 use crate::verdict::budget_for;
+use pinwise_linux::LeftChanged;
 use pinwise_measure::ProgramNote;
 use pinwise_placement::Unmeasured;
 use serde::Serialize;
@@ -19,7 +20,7 @@ pub enum Notice {
     /// What a killed pinwise had left changed is put back.
     PutBack {
         /// What it had changed.
-        what: Leftover,
+        what: LeftChanged,
         /// Whether it was put back. If not, the next start tries again.
         worked: bool,
     },
@@ -175,20 +176,6 @@ pub struct ProfilingOutlook {
     pub here: Option<f64>,
 }
 
-/// What a killed pinwise left changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Leftover {
-    /// The affinities of a process.
-    Affinities(i32),
-    /// The number that a command set for a process.
-    Number(i32),
-    /// The memory of a process: the nodes it lay on.
-    Memory(i32),
-    /// The text of a file of a control group.
-    File(PathBuf),
-}
-
 /// A notice, as text that begins small and has no full stop.
 pub fn notice(notice: &Notice) -> String {
     match notice {
@@ -284,12 +271,12 @@ pub fn notice(notice: &Notice) -> String {
     }
 }
 
-fn put_back(what: &Leftover, worked: bool) -> String {
+fn put_back(what: &LeftChanged, worked: bool) -> String {
     let (owner, changed) = match what {
-        Leftover::Affinities(pid) => (format!("process {pid}"), "affinities"),
-        Leftover::Number(pid) => (format!("process {pid}"), "number"),
-        Leftover::Memory(pid) => (format!("process {pid}"), "memory"),
-        Leftover::File(path) => (format!("file {}", path.display()), "text"),
+        LeftChanged::Affinities(pid) => (format!("process {pid}"), "affinities"),
+        LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
+        LeftChanged::Memory(pid) => (format!("process {pid}"), "memory"),
+        LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
     };
     if worked {
         format!("{owner} has its {changed} back; a killed pinwise had left it changed")

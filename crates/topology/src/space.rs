@@ -183,8 +183,8 @@ impl Space {
         size
     }
 
-    /// A labelled assignment drawn uniformly, in canonical form: a class is drawn with probability
-    /// proportional to its size.
+    /// Draws a labelled assignment uniformly. Returns its canonical form. The probability of a
+    /// class is proportional to its size.
     pub fn sample(&self, random: &mut Random) -> Assignment {
         self.canonical(&self.sample_labelled(random))
     }

@@ -19,6 +19,7 @@ use super::{
 use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
+use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -37,7 +38,8 @@ pub fn keep_ledgers(folder: &Path) {
 }
 
 /// What a killed pinwise left changed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LeftChanged {
     /// The affinities of a process.
     Affinities(Pid),

@@ -219,12 +219,16 @@ mod tests {
         assert_eq!(heir(&unknown, "2,3", &[]), None);
     }
 
-    #[test]
-    fn a_thread_that_its_owner_moved_after_us_keeps_that() {
+    fn sleeping() -> (Killed, ThreadId) {
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let pid = Pid(child.0.id() as i32);
         let start = Stat::read(pid, pid.main()).unwrap().start;
-        let id = ThreadId { pid, tid: pid.main(), start };
+        (child, ThreadId { pid, tid: pid.main(), start })
+    }
+
+    #[test]
+    fn a_thread_that_its_owner_moved_after_us_keeps_that() {
+        let (_child, id) = sleeping();
         let now = affinity::own(id.tid).unwrap();
         let first: CpuSet = now.first().into_iter().collect();
         affinity::set(id.tid, &first).unwrap();
@@ -242,10 +246,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_confined_again_gets_back_what_it_has_chosen_since() {
-        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
-        let pid = Pid(child.0.id() as i32);
-        let start = Stat::read(pid, pid.main()).unwrap().start;
-        let id = ThreadId { pid, tid: pid.main(), start };
+        let (_child, id) = sleeping();
         let all = affinity::own(id.tid).unwrap();
         let chosen: CpuSet = all.first().into_iter().collect();
         affinity::set(id.tid, &chosen).unwrap();
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(noted(&known), [pinned], "it has a pin");
         let known = entries(&[(id, "9000-9003", &["9001", &chosen])]);
         assert_eq!(noted(&known), [], "that is known");
-        let other = entries(&[(thread(pid.0, 1), "9000-9003", &[&chosen])]);
+        let other = entries(&[(thread(id.pid.0, 1), "9000-9003", &[&chosen])]);
         assert_eq!(noted(&other), [], "it is an heir");
         let may_be_pin =
             |known: &[GuardianEntry]| TouchedThreads::in_entries(known).may_be_pin(&pin);

@@ -202,7 +202,7 @@ impl LiveTestbed {
             }
             if let Some(home) = process.home().filter(|_| !process.guarded) {
                 let id = (pid, process.start);
-                self.target.guard_memory(id, (home, false), &self.machine)?;
+                self.target.guard_memory(id, home, &self.machine)?;
                 process.guarded = true;
             }
             // Also if only some pages can be moved.
@@ -233,7 +233,7 @@ impl LiveTestbed {
             // Where the memory lies then shows whether this was refused. If so, or if the guardian
             // does not hear of it, the guardian tries again.
             if move_to(pid, home, &self.machine).is_ok() {
-                let _ = self.target.guard_memory((pid, process.start), (home, true), &self.machine);
+                let _ = self.target.memory_is_back((pid, process.start), home);
             }
         }
         let (mut elsewhere, mut all) = (0.0, 0.0);

@@ -4,7 +4,7 @@
 use crate::live::{all_on, quick, testbed, whole};
 use crate::programs::*;
 use pinwise_linux::{
-    LeftChanged, Pid, Restored, Scope, Target, affinity, process, restore_abandoned,
+    LeftChanged, Pid, Restored, Scope, Target, Tid, affinity, process, restore_abandoned,
 };
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_topology::CpuSet;
@@ -65,6 +65,14 @@ fn stop(pid: Pid) {
     });
 }
 
+/// A program with as many busy threads, the threads, and their affinities.
+fn spinning(count: usize) -> (Program, Vec<Tid>, Vec<CpuSet>) {
+    let program = Program::start(&format!("spin {count}"));
+    let threads = program.threads("spin-", count);
+    let before = masks(&threads);
+    (program, threads, before)
+}
+
 fn signal(pid: Pid, signal: Signal) {
     kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
 }
@@ -75,8 +83,7 @@ fn the_guardian_leaves_a_thread_alone_that_another_has_moved() {
     if !enough_cpus() {
         return;
     }
-    let program = Program::start("spin 2");
-    let threads = program.threads("spin-", 2);
+    let (program, threads, _) = spinning(2);
     let mut tuner = tuner(&format!("pin {}", program.pid()));
     stop(tuner.pid());
     let pin = masks(&threads)[1].clone();
@@ -99,9 +106,7 @@ fn a_killed_pinwise_leaves_no_thread_pinned() {
     if !enough_cpus() {
         return;
     }
-    let program = Program::start("spin 4");
-    let threads = program.threads("spin-", 4);
-    let before = masks(&threads);
+    let (program, threads, before) = spinning(4);
     for kill in 0..6 {
         let mut tuner = tuner(&format!("tune {}", program.pid()));
         // Not on a schedule: each at another moment of the 10 ms in which threads are moved and
@@ -117,9 +122,7 @@ fn a_panic_puts_everything_back() {
     if !enough_cpus() {
         return;
     }
-    let program = Program::start("spin 3");
-    let threads = program.threads("spin-", 3);
-    let before = masks(&threads);
+    let (program, threads, before) = spinning(3);
     let mut panicking = tuner(&format!("panic {}", program.pid()));
     let status = panicking.0.wait().unwrap();
     assert!(!status.success(), "it did panic");
@@ -140,9 +143,7 @@ fn a_guardian_that_is_stopped_restores_all_the_same() {
     if !enough_cpus() {
         return;
     }
-    let program = Program::start("spin 2");
-    let threads = program.threads("spin-", 2);
-    let before = masks(&threads);
+    let (program, threads, before) = spinning(2);
     let tuner = tuner(&format!("end {}", program.pid()));
     let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap());
     let end = Instant::now() + Duration::from_secs(60);
@@ -160,9 +161,7 @@ fn a_guardian_that_is_killed_is_replaced() {
     if !enough_cpus() {
         return;
     }
-    let program = Program::start("spin 2");
-    let threads = program.threads("spin-", 2);
-    let before = masks(&threads);
+    let (program, threads, before) = spinning(2);
     let mut tuner = tuner(&format!("tune {}", program.pid()));
     let guardians = || process::descendants(&[tuner.pid()], &process::all().unwrap());
     let first = guardians();
@@ -192,9 +191,7 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let program = Program::start("spin 2");
-    let threads = program.threads("spin-", 2);
-    let before = masks(&threads);
+    let (program, threads, before) = spinning(2);
     let mut tuner = tuner(&format!("keep {} {}", program.pid(), folder.path().display()));
     let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap())[0];
     // One window in five is unpinned.

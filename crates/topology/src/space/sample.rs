@@ -1,12 +1,12 @@
-//! Labelled assignments, uniformly at random, without rejection: the cost does not depend on how
-//! full the machine gets.
+//! Draws labelled assignments uniformly at random. No draw is rejected. So the cost does not depend
+//! on how full the machine gets.
 
 use super::{Space, series};
 use crate::{Assignment, Random};
 use num_bigint::BigUint;
 
 impl Space {
-    /// A labelled assignment drawn uniformly.
+    /// Draws a labelled assignment uniformly.
     pub(super) fn sample_labelled(&self, random: &mut Random) -> Assignment {
         let contexts = self.tree.leaves().len();
         Assignment::new(match self.capacity() {
