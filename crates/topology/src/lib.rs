@@ -54,6 +54,6 @@ pub use machine_note::MachineNote;
 pub use policy::{Footprint, Policy};
 pub use random::Random;
 pub use snapshot::{Snapshot, SnapshotFiles, component};
-pub use space::{PerContext, Space, SpaceError};
+pub use space::{PerContext, Space, SpaceError, are_countable};
 pub use sysfs::is_exclusive;
 pub use tree::{Alike, SharingTree};
