@@ -1,5 +1,6 @@
 //! A workload: the threads to place.
 
+use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// One thread of a workload.
@@ -13,6 +14,16 @@ pub struct Thread {
     pub role: String,
     /// Which instance of the application it belongs to, counted from 0.
     pub instance: usize,
+    /// The CPUs to which its program confines it; absent if it may use all those of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_to: Option<CpuSet>,
+}
+
+impl Thread {
+    /// A thread that may use all CPUs.
+    pub fn new(name: impl Into<String>, role: impl Into<String>, instance: usize) -> Self {
+        Self { name: name.into(), role: role.into(), instance, keeps_to: None }
+    }
 }
 
 /// The application instances that run together, each with its threads.
@@ -29,13 +40,14 @@ impl Workload {
     /// and `tx`, the threads of the first instance are `rx0` and `tx0`.
     pub fn new(name: impl Into<String>, instances: &[&[&str]]) -> Self {
         let threads = instances.iter().enumerate().flat_map(|(instance, roles)| {
-            roles.iter().map(move |role| Thread {
-                name: format!("{role}{instance}"),
-                role: (*role).to_owned(),
-                instance,
-            })
+            roles.iter().map(move |role| Thread::new(format!("{role}{instance}"), *role, instance))
         });
         Self { name: name.into(), threads: threads.collect() }
+    }
+
+    /// The CPUs to which each thread keeps, as a space of assignments takes them.
+    pub fn masks(&self) -> Vec<Option<CpuSet>> {
+        self.threads.iter().map(|thread| thread.keeps_to.clone()).collect()
     }
 
     /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none

@@ -111,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    pub const EXPLAINING: [&str; 15] = [
+    pub const EXPLAINING: [&str; 16] = [
         "drift",
         "default_assumed",
         "default_inferred",
@@ -124,6 +124,7 @@ impl PlanNote {
         "metric_read",
         "lines_added",
         "left_alone",
+        "keeps_to",
         "pieces",
         "memory_remote",
         "memory_not_returned",

@@ -31,6 +31,7 @@ use classes::Classes;
 use masks::Masks;
 pub use masks::are_countable;
 use num_bigint::BigUint;
+use sample::Prefixes;
 use serde::{Deserialize, Serialize};
 use series::{Degrees, PowerSeries};
 use std::sync::OnceLock;
@@ -101,10 +102,9 @@ pub struct Space {
     degrees: OnceLock<Degrees>,
     /// The series of an empty domain, by class; computed when first asked for.
     empty: OnceLock<Vec<PowerSeries>>,
-    /// At `[i][r]`: in how many ways the threads of coefficient r can be placed on the first i
-    /// contexts. It exists only if a context may hold several threads, but not any number, or if
-    /// threads keep to masks.
-    prefixes: OnceLock<Vec<PowerSeries>>,
+    /// They exist only if a context may hold several threads, but not any number, or if threads
+    /// keep to masks.
+    prefixes: OnceLock<Prefixes>,
 }
 
 impl Space {

@@ -20,7 +20,7 @@ use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber};
 use pinwise_present::quoted;
 use pinwise_programs::{CommandTemplate, FloorDetail, LinuxProber, ProbeError, UnpinnedWindow};
 use pinwise_threads::counted_threads;
-use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
+use pinwise_topology::{Alike, Footprint, Machine, PerContext, SharingTree, Space};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -337,7 +337,12 @@ impl Testbed for TunedProgram<'_> {
         }
         let assignment = match placed {
             None => None,
-            Some(Placed::By(policy)) => Some(policy.assign(&tree, threads)),
+            Some(Placed::By(policy)) => {
+                let masks = testbed.workload().masks();
+                let space = Space::masked(tree.clone(), &masks, PerContext::Any)
+                    .map_err(|error| other(error.to_string()))?;
+                Some(space.nearest(&policy.assign(&tree, threads)))
+            }
             Some(Placed::At(assignment)) => {
                 if known.is_some_and(|(_, known)| known.threads != testbed.workload().threads) {
                     return Err(other("its threads were others when it was started again".into()));

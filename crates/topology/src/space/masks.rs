@@ -9,8 +9,9 @@ use super::series::{Degrees, PowerSeries};
 use crate::{Assignment, CpuSet, SharingTree};
 use std::collections::BTreeMap;
 
-/// More products than this per product of series are not counted: that takes seconds.
-const MOST_TERMS: usize = 200_000;
+/// Spaces are not counted if a product of their series takes more products of numbers than this.
+/// To count up to it takes some seconds at most.
+const MOST_TERMS: usize = 500_000;
 
 /// The leaves of every thread.
 #[derive(Clone, Debug)]
@@ -20,15 +21,16 @@ pub(super) struct Masks {
     /// By kind its threads, ascending.
     pub(super) threads: Vec<Vec<usize>>,
     /// By thread its kind, or its only leaf.
-    place: Vec<Place>,
+    place: Vec<MaskedThread>,
     /// By leaf the number of threads that have only this one.
     pub(super) fixed: Vec<usize>,
     /// By leaf its cell.
     pub(super) cells: Vec<usize>,
 }
 
+/// Where a thread may be.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum MaskedThread {
     OfKind(usize),
     On(u32),
 }
@@ -55,7 +57,7 @@ impl Masks {
             masks.place.push(match alone {
                 Some(leaf) => {
                     masks.fixed[leaf] += 1;
-                    Place::On(leaf as u32)
+                    MaskedThread::On(leaf as u32)
                 }
                 None => {
                     let known = masks.kinds.iter().position(|kind| *kind == may);
@@ -65,7 +67,7 @@ impl Masks {
                         masks.threads.push(Vec::new());
                     }
                     masks.threads[kind].push(thread);
-                    Place::OfKind(kind)
+                    MaskedThread::OfKind(kind)
                 }
             });
         }
@@ -87,16 +89,16 @@ impl Masks {
     /// Whether a thread may be on a leaf.
     pub(super) fn may(&self, thread: usize, leaf: u32) -> bool {
         match self.place[thread] {
-            Place::OfKind(kind) => self.kinds[kind][leaf as usize],
-            Place::On(only) => only == leaf,
+            MaskedThread::OfKind(kind) => self.kinds[kind][leaf as usize],
+            MaskedThread::On(only) => only == leaf,
         }
     }
 
     /// The only leaf of a thread that has no choice.
     pub(super) fn only(&self, thread: usize) -> Option<u32> {
         match self.place[thread] {
-            Place::OfKind(_) => None,
-            Place::On(leaf) => Some(leaf),
+            MaskedThread::OfKind(_) => None,
+            MaskedThread::On(leaf) => Some(leaf),
         }
     }
 
@@ -118,7 +120,7 @@ impl Masks {
         // Threads that may be anywhere take what the others leave.
         room >= self.place.len() - next
             && (next..self.place.len())
-                .filter(|&thread| !matches!(self.place[thread], Place::OfKind(0)))
+                .filter(|&thread| !matches!(self.place[thread], MaskedThread::OfKind(0)))
                 .all(|thread| {
                     let mut seen = vec![false; held.len()];
                     self.admit(thread, held, most, &mut guests, &mut seen)

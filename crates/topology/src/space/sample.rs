@@ -2,8 +2,19 @@
 //! on how full the machine gets.
 
 use super::Space;
+use super::series::PowerSeries;
 use crate::{Assignment, Random};
 use num_bigint::BigUint;
+
+/// In how many ways the first contexts hold threads.
+#[derive(Clone, Debug)]
+pub(super) struct Prefixes {
+    /// By cell the coefficients of what a context may hold.
+    one: Vec<Vec<usize>>,
+    /// At `[i][r]`: in how many ways the threads of coefficient r can be placed on the first i
+    /// contexts.
+    ways: Vec<PowerSeries>,
+}
 
 impl Space {
     /// Draws a labelled assignment uniformly.
@@ -20,36 +31,29 @@ impl Space {
 
     /// One of the leaves where a thread may be.
     fn anywhere(&self, thread: usize, random: &mut Random) -> u32 {
-        let may = |leaf: &u32| self.masks.may(thread, *leaf);
-        let leaves: Vec<u32> = (0..self.tree.leaves().len() as u32).filter(may).collect();
-        match leaves[..] {
-            [only] if self.is_masked() => only,
-            _ => leaves[random.below(leaves.len() as u64) as usize],
+        let all = self.tree.leaves().len() as u32;
+        if !self.is_masked() {
+            return random.below(u64::from(all)) as u32;
         }
+        let leaves: Vec<u32> = (0..all).filter(|leaf| self.masks.may(thread, *leaf)).collect();
+        leaves[random.below(leaves.len() as u64) as usize]
     }
 
     /// Draws how many threads of each kind every context holds, context by context. The weight is
     /// the number of ways to put the remaining threads on the remaining contexts. Then it deals the
     /// threads out in random order.
     fn dealt(&self, random: &mut Random) -> Vec<u32> {
-        let (degrees, contexts) = (self.degrees(), self.tree.leaves().len());
-        let one = |context| self.masks.leaf(degrees, context, self.capacity());
-        let prefixes = self.prefixes.get_or_init(|| {
-            let mut prefixes = vec![vec![BigUint::from(1u32)]];
-            for context in 0..contexts {
-                prefixes.push(degrees.product(&prefixes[context], &one(context)));
-            }
-            prefixes
-        });
+        let degrees = self.degrees();
+        let Prefixes { one, ways: prefixes } = self.prefixes.get_or_init(|| self.prefixes());
         let mut kinds = self.masks.threads.clone();
         kinds.iter_mut().for_each(|threads| random.shuffle(threads));
         let only = |thread| self.masks.only(thread).unwrap_or(0);
         let mut leaves: Vec<u32> = (0..self.threads).map(only).collect();
         let mut remaining = degrees.len() - 1;
-        for context in (0..contexts).rev() {
+        for context in (0..self.tree.leaves().len()).rev() {
             let mut draw = below(&prefixes[context + 1][remaining], random);
             let mut here = 0;
-            for (index, _) in one(context).iter().enumerate().filter(|(_, ways)| ways.bits() > 0) {
+            for &index in &one[self.masks.cells[context]] {
                 if !degrees.within(index, remaining) {
                     continue;
                 }
@@ -71,6 +75,23 @@ impl Space {
             remaining -= here;
         }
         leaves
+    }
+}
+
+impl Space {
+    fn prefixes(&self) -> Prefixes {
+        let (degrees, cells) = (self.degrees(), &self.masks.cells);
+        let mut prefixes = Prefixes { one: Vec::new(), ways: vec![vec![BigUint::from(1u32)]] };
+        for (context, &cell) in cells.iter().enumerate() {
+            let leaf = self.masks.leaf(degrees, context, self.capacity());
+            prefixes.ways.push(degrees.product(&prefixes.ways[context], &leaf));
+            // Cells are numbered as they begin.
+            if cell == prefixes.one.len() {
+                let some = leaf.iter().enumerate().filter(|(_, ways)| ways.bits() > 0);
+                prefixes.one.push(some.map(|(index, _)| index).collect());
+            }
+        }
+        prefixes
     }
 }
 
