@@ -71,3 +71,21 @@ pub struct PinnedInstance {
     /// The leaf of each of its threads, in the order in which the workload has them.
     pub leaves: Vec<u32>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_keeps_the_mask_of_a_thread_and_an_older_one_has_none() {
+        let old = r#"{"name":"w#1","role":"w","instance":0}"#;
+        let free: Thread = serde_json::from_str(old).unwrap();
+        assert_eq!((serde_json::to_string(&free).unwrap().as_str(), &free.keeps_to), (old, &None));
+        let keeps_to = Some(CpuSet::parse_list("2-3").unwrap());
+        let confined = Thread { keeps_to: keeps_to.clone(), ..free };
+        let stored = serde_json::to_string(&confined).unwrap();
+        assert_eq!(serde_json::from_str::<Thread>(&stored).unwrap(), confined);
+        let workload = Workload { name: "w".into(), threads: vec![confined] };
+        assert_eq!(workload.masks(), [keeps_to]);
+    }
+}
