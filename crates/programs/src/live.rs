@@ -303,10 +303,9 @@ impl LiveTestbed {
     }
 
     /// Deals the threads over the contexts at random, equally many on each, as far as they may be
-    /// there. A released thread stays
-    /// where it is until the scheduler has a reason to move it. Without dealing, the baseline would
-    /// inherit the placement measured before it, in the end the winner's. Dealing is what a
-    /// scheduler does with new threads.
+    /// there. A released thread stays where it is until the scheduler has a reason to move it.
+    /// Without dealing, the baseline would inherit the placement measured before it, in the end the
+    /// winner's. Dealing is what a scheduler does with new threads.
     fn scatter(&mut self) -> Result<(), MeasureError> {
         let mut contexts: Vec<u32> = (0..self.leaves.len() as u32).collect();
         let mut threads: Vec<usize> = (0..self.slots.len()).collect();

@@ -123,14 +123,8 @@ impl Space {
         cpus: &[Option<CpuSet>],
         per_context: PerContext,
     ) -> Result<Self, SpaceError> {
-        let (contexts, threads) = (tree.leaves().len(), cpus.len());
-        if contexts == 0 {
+        if tree.leaves().is_empty() {
             return Err(SpaceError::NoContexts);
-        }
-        if let PerContext::AtMost(per_context) = per_context
-            && contexts.saturating_mul(per_context) < threads
-        {
-            return Err(SpaceError::TooManyThreads { threads, contexts, per_context });
         }
         let away = |own: &&CpuSet| !tree.leaves().iter().any(|&cpu| own.contains(cpu));
         if let Some(away) = cpus.iter().flatten().find(away) {
@@ -138,7 +132,7 @@ impl Space {
         }
         let masks = Masks::new(&tree, cpus);
         let cells = (!masks.is_open()).then(|| tree.marked(&masks.cells));
-        Self::of(tree, cells, masks, threads, per_context)
+        Self::of(tree, cells, masks, cpus.len(), per_context)
     }
 
     /// The same threads on the same tree, with another number of threads per context.
@@ -154,13 +148,17 @@ impl Space {
         threads: usize,
         per_context: PerContext,
     ) -> Result<Self, SpaceError> {
+        if let PerContext::AtMost(per_context) = per_context {
+            let contexts = tree.leaves().len();
+            if contexts.saturating_mul(per_context) < threads {
+                return Err(SpaceError::TooManyThreads { threads, contexts, per_context });
+            }
+            if !masks.leave_room(&vec![0; contexts], 0, per_context) {
+                return Err(SpaceError::TooNarrow { per_context });
+            }
+        }
         if !masks.are_few() {
             return Err(SpaceError::TooManyMasks);
-        }
-        if let PerContext::AtMost(most) = per_context
-            && !masks.leave_room(&vec![0; tree.leaves().len()], 0, per_context)
-        {
-            return Err(SpaceError::TooNarrow { per_context: most });
         }
         Ok(Self {
             tree,
@@ -224,7 +222,7 @@ impl Space {
         let PerContext::AtMost(most) = self.per_context else { return true };
         let leaf = leaf as usize;
         held[leaf] += 1;
-        let later = || self.masks.leave_room(held, thread + 1, self.per_context);
+        let later = || self.masks.leave_room(held, thread + 1, most);
         // Threads that may be anywhere have room in every space.
         let takes = held[leaf] <= most && (!self.is_masked() || later());
         held[leaf] -= 1;

@@ -4,7 +4,6 @@
 //! within cells are leaves alike. A thread with one leaf has no choice. So it is of no kind: it
 //! takes a place on its leaf, which is a cell alone.
 
-use super::PerContext;
 use super::series::{Degrees, PowerSeries};
 use crate::{Assignment, CpuSet, SharingTree};
 use std::collections::BTreeMap;
@@ -20,7 +19,6 @@ pub(super) struct Masks {
     pub(super) kinds: Vec<Vec<bool>>,
     /// By kind its threads, ascending.
     pub(super) threads: Vec<Vec<usize>>,
-    /// By thread its kind, or its only leaf.
     place: Vec<MaskedThread>,
     /// By leaf the number of threads that have only this one.
     pub(super) fixed: Vec<usize>,
@@ -28,10 +26,12 @@ pub(super) struct Masks {
     pub(super) cells: Vec<usize>,
 }
 
-/// Where a thread may be.
+/// What is known of one thread.
 #[derive(Clone, Copy, Debug)]
 enum MaskedThread {
+    /// On a leaf of this kind.
     OfKind(usize),
+    /// On this leaf alone.
     On(u32),
 }
 
@@ -112,9 +112,9 @@ impl Masks {
         degrees.place(most.saturating_sub(self.fixed[leaf]), |kind| self.kinds[kind][leaf])
     }
 
-    /// Whether the threads from `next` on find places beside `held` threads on every leaf.
-    pub(super) fn leave_room(&self, held: &[usize], next: usize, per_context: PerContext) -> bool {
-        let PerContext::AtMost(most) = per_context else { return true };
+    /// Whether the threads from `next` on find places beside `held` threads on every leaf, with at
+    /// most `most` on each.
+    pub(super) fn leave_room(&self, held: &[usize], next: usize, most: usize) -> bool {
         let room: usize = held.iter().map(|held| most.saturating_sub(*held)).sum();
         let mut guests: Vec<Vec<usize>> = vec![Vec::new(); held.len()];
         // Threads that may be anywhere take what the others leave.

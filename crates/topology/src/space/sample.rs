@@ -76,9 +76,7 @@ impl Space {
         }
         leaves
     }
-}
 
-impl Space {
     fn prefixes(&self) -> Prefixes {
         let (degrees, cells) = (self.degrees(), &self.masks.cells);
         let mut prefixes = Prefixes { one: Vec::new(), ways: vec![vec![BigUint::from(1u32)]] };
