@@ -214,6 +214,12 @@ impl NumberSearchStop<'_> {
                 format!("n = {n} is the only possible number")
             }
             NumberSearchEnd::Settled if compared => rests("the probes sufficed to choose n".into()),
+            NumberSearchEnd::Settled if advice.is_none_or(|advice| advice.loss <= 0.0) => {
+                rests(format!(
+                    "n = {n} is expected to be the best, and more probes would hardly \
+                     change that"
+                ))
+            }
             NumberSearchEnd::Settled => rests(format!(
                 "n = {n} is expected within {} of the best speed, and more probes would hardly \
                  change that",

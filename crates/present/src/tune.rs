@@ -110,6 +110,10 @@ impl TuneVerdict<'_> {
                          by itself",
                         over(Way::Placed, Way::Default)
                     ),
+                    // A gain needs two rounds.
+                    _ if self.open_ways().all(|way| rounds.gain(way, Way::Default).is_none()) => {
+                        format!("too few fresh windows compare {} with the default", self.open())
+                    }
                     _ => format!(
                         "the intervals are too wide to rank {} against the default",
                         self.open()
@@ -167,9 +171,13 @@ impl TuneVerdict<'_> {
 
     /// The ways that may be better than the default, or not: `n = 3 unpinned or n = 3 pinned`
     fn open(&self) -> String {
-        let ways = self.rounds.ways().iter().filter(|&&way| way != Way::Default);
-        let open = ways.filter(|&&way| self.rounds.is_open(way, self.within));
-        open.map(|&way| self.name(way).replace(',', "")).collect::<Vec<_>>().join(" or ")
+        let open = self.open_ways().map(|way| self.name(way).replace(',', ""));
+        open.collect::<Vec<_>>().join(" or ")
+    }
+
+    fn open_ways(&self) -> impl Iterator<Item = Way> {
+        let ways = self.rounds.ways().iter().copied().filter(|&way| way != Way::Default);
+        ways.filter(|&way| self.rounds.is_open(way, self.within))
     }
 
     /// Why the threads are left to the operating system.
@@ -451,6 +459,15 @@ mod tests {
         assert!(
             told.contains("Neither change is significant by itself") && !told.contains("too wide"),
             "{told}"
+        );
+
+        let mut once = ComparedRounds::new(vec![Default, Number], 0.95);
+        once.take(vec![Some(1.0), Some(2.0)]);
+        let told =
+            TuneVerdict { rounds: &once, choice: once.choice(false, 0.01), ..compared }.text();
+        assert!(
+            told.starts_with("Undecided: too few fresh windows compare n = 3 unpinned with the "),
+            "no interval that could be too wide: {told}"
         );
     }
 

@@ -7,7 +7,7 @@ use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
 use crate::html_frame::{HtmlFrame, ReportError};
 use crate::question::{self, Term};
-use crate::{bound_plots, drift, ecdf, progress, repetitions};
+use crate::{bound_plots, drift, ecdf, progress, windows};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_characterization::StoredCharacterization;
@@ -67,7 +67,7 @@ pub fn placement_page(
         drawings: drawings(info, outcome, tree.leaves(), &scale),
         threads: threads(info, outcome, tree.leaves()),
         ties: ties(info, outcome, tree.leaves(), &scale),
-        repetitions: repetitions::figure(&evidence, outcome, &scale),
+        windows: windows::figure(&evidence, outcome, &scale),
         population: vec![
             ecdf::figure(&evidence, outcome, &scale),
             progress::figure(&evidence, outcome, &looks, &scale),
@@ -104,7 +104,7 @@ struct PlacementDocument<'a> {
     drawings: Vec<DrawnAssignment>,
     threads: Table,
     ties: Table,
-    repetitions: Figure,
+    windows: Figure,
     population: Vec<Figure>,
     tail: Vec<Figure>,
     no_tail: String,
@@ -119,7 +119,7 @@ struct PlacementDocument<'a> {
 
 impl PlacementDocument<'_> {
     fn figures(&self) -> impl Iterator<Item = &Figure> {
-        let first = std::iter::once(&self.repetitions);
+        let first = std::iter::once(&self.windows);
         first.chain(&self.population).chain(&self.tail).chain(std::iter::once(&self.drift))
     }
 }
