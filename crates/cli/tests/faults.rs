@@ -17,6 +17,9 @@ const DISKS: std::ops::RangeInclusive<u32> = 1..=30;
 /// Limits of open files. The loader of programs needs four.
 const DESCRIPTORS: [u32; 10] = [4, 5, 6, 7, 8, 9, 10, 12, 16, 24];
 
+/// How often `place` runs with a wall clock that jumps.
+const CLOCKS: u32 = 5;
+
 /// How often a process is stopped while threads are pinned.
 const STOPS: u32 = 5;
 
@@ -112,6 +115,71 @@ fn a_process_that_is_stopped_while_threads_are_pinned_changes_nothing_in_the_end
         assert_eq!(place.ended(PATIENCE).code(), Some(130), "round {round}");
         wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
         signal(target.pid(), Signal::CONT);
+    }
+}
+
+/// A wall clock that jumps by up to a day, forward and back, each time somebody looks.
+const JUMPING_CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static long jump(void) {
+  static unsigned looks;
+  return (long)(__sync_fetch_and_add(&looks, 1) * 2654435761u % 172800u) - 86400;
+}
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  int failed = syscall(SYS_clock_gettime, clock, now);
+  if (clock == CLOCK_REALTIME) now->tv_sec += jump();
+  return failed;
+}
+int gettimeofday(struct timeval *now, void *zone) {
+  struct timespec exact;
+  clock_gettime(CLOCK_REALTIME, &exact);
+  now->tv_sec = exact.tv_sec;
+  now->tv_usec = exact.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t *now) {
+  struct timespec exact;
+  clock_gettime(CLOCK_REALTIME, &exact);
+  if (now) *now = exact.tv_sec;
+  return exact.tv_sec;
+}
+"#;
+
+#[test]
+fn a_wall_clock_that_jumps_changes_neither_budget_nor_answer() {
+    let Some(compiler) = tool("gcc") else { return };
+    let folder = TempDir::new().unwrap();
+    let [source, clock] = ["clock.c", "clock.so"].map(|name| folder.path().join(name));
+    std::fs::write(&source, JUMPING_CLOCK).unwrap();
+    let built = Command::new(compiler)
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&clock, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let date = Command::new("date").args(["+%s", "-d", "now"]).env("LD_PRELOAD", &clock).output();
+    let date: u64 = String::from_utf8(date.unwrap().stdout).unwrap().trim().parse().unwrap();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    assert!(date.abs_diff(now) > 3600, "the clock does not jump: {date} {now}");
+
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    for campaign in 1..=CLOCKS {
+        let mut place = target.place("3s");
+        place.arg("--json").env("XDG_DATA_HOME", folder.path()).env("LD_PRELOAD", &clock);
+        let output = place.output().unwrap();
+        check_end(&output, "place");
+        let answer = json(&output);
+        let (seconds, measurements) = (&answer["seconds"], &answer["measurements"]);
+        // Each jump is a day or so: a budget by this clock would end at once, or never.
+        assert!((0.1..600.0).contains(&seconds.as_f64().unwrap()), "{answer}");
+        assert!(measurements.as_u64() > Some(3), "{answer}");
+        assert_eq!(answer["campaign"], campaign, "{answer}");
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
     }
 }
 
