@@ -111,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    pub const EXPLAINING: [&str; 15] = [
+    pub const EXPLAINING: [&str; 16] = [
         "drift",
         "default_assumed",
         "default_inferred",
@@ -125,6 +125,8 @@ impl PlanNote {
         "lines_added",
         "left_alone",
         "pieces",
+        // Fresh windows decide, and they do not need this.
+        "watched_otherwise",
         "memory_remote",
         "memory_not_returned",
     ];

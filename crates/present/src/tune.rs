@@ -159,9 +159,7 @@ impl TuneVerdict<'_> {
     fn same_as_default(&self) -> Option<String> {
         let n = self.n;
         match self.default {
-            Some(default) if default == n => {
-                Some(format!("The number found, n = {n}, is the default."))
-            }
+            Some(default) if default == n => Some(format!("n = {n} is the default.")),
             Some(_) if self.rival() == Way::Default => {
                 Some(format!("n = {n} makes the same threads as the default."))
             }
@@ -322,7 +320,8 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
             "only {} of the last comparison fit the budget: raise --budget for narrower intervals",
             figures::counted(*rounds, "round")
         ),
-        LastComparisonNote::Set { n } => {
+        LastComparisonNote::Set { n, pins: false } => is_set(*n),
+        LastComparisonNote::Set { n, pins: true } => {
             format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n))
         }
         LastComparisonNote::Text { text } => text.clone(),
@@ -393,10 +392,7 @@ mod tests {
     fn the_reason_against_pinning_is_shown() {
         use Way::{Default, Number, Placed};
         let same = told(&[(Default, 1.0), (Placed, 1.0)], Some(3), None);
-        assert!(
-            same.contains("The number found, n = 3, is the default. The plan does not pin: "),
-            "{same}"
-        );
+        assert!(same.contains("n = 3 is the default. The plan does not pin: "), "{same}");
         assert!(same.ends_with("over unpinned. That is not significant."), "{same}");
         let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
         assert!(
@@ -419,7 +415,7 @@ mod tests {
         assert!(
             alone.starts_with(
                 "Undecided: nothing was compared with the default. To decide it, raise --budget to \
-                 2m. The number found, n = 3, is the default. No placement was compared: "
+                 2m. n = 3 is the default. No placement was compared: "
             ),
             "the answer comes before its caveats: {alone}"
         );
