@@ -6,7 +6,7 @@ mod support;
 use pinwise_synthetic::not_judged;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
@@ -248,6 +248,44 @@ fn a_process_that_proc_hides_is_refused_and_own_programs_are_placed() {
     }
     assert!(said.contains("there is no process") && said.contains("hidden 2\n"), "{said}");
     assert!(said.contains("own 0\n"), "{said}");
+}
+
+/// The effective capabilities that a file like `/proc/PID/status` shows.
+fn capabilities(status: &Path) -> u64 {
+    let text = std::fs::read_to_string(status).unwrap();
+    let set = text.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    u64::from_str_radix(set, 16).unwrap()
+}
+
+#[test]
+fn root_gives_up_what_pinwise_does_not_need_and_its_programs_keep_it() {
+    let proc = |pid: &str| PathBuf::from(format!("/proc/{pid}/status"));
+    let own = capabilities(&proc("self"));
+    let (sys_module, sys_ptrace, sys_nice) = (1 << 16, 1 << 19, 1 << 23);
+    if own & sys_module == 0 || own & sys_ptrace == 0 {
+        not_judged("this user may load no kernel modules anyway");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let mut place = Program::start(target.place("10m").stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until(PATIENCE, "pins", || target.affinities() != before);
+    let children = format!("/proc/{0}/task/{0}/children", place.pid());
+    let children = std::fs::read_to_string(children).unwrap();
+    let guardian = children.split_whitespace().next().expect("a guardian");
+    for pid in [place.pid().to_string().as_str(), guardian] {
+        let kept = capabilities(&proc(pid));
+        assert_eq!(kept & (sys_module | sys_nice), sys_nice, "{kept:x}");
+    }
+    signal(place.pid(), Signal::INT);
+    assert_eq!(place.ended(PATIENCE).code(), Some(130));
+
+    let status = folder.path().join("status");
+    let script = format!("cat /proc/self/status >{}; : {{n}}", status.display());
+    let words = ["threads", "--max", "2", "--budget", "1s", "--", "sh", "-c", &script];
+    check_end(&pinwise(words), "threads");
+    assert_eq!(capabilities(&status), own, "a program runs as without pinwise");
 }
 
 #[test]
