@@ -111,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    pub const EXPLAINING: [&str; 16] = [
+    pub const EXPLAINING: [&str; 17] = [
         "drift",
         "default_assumed",
         "default_inferred",
@@ -126,6 +126,8 @@ impl PlanNote {
         "left_alone",
         "keeps_to",
         "pieces",
+        // Fresh windows decide, and they do not need this.
+        "watched_otherwise",
         "memory_remote",
         "memory_not_returned",
     ];

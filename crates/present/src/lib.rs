@@ -55,7 +55,8 @@ pub use number_answer::{
 };
 pub use other_load::notable_share;
 pub use outcome::{
-    bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
+    bound_text, certified, certified_text, gap_text, outcome_text, placement_gain, profiling_end,
+    typical,
 };
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};

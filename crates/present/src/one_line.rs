@@ -195,7 +195,7 @@ fn last_comparison_notes() -> Vec<LastComparisonNote> {
         WindowsMissing { windows: 12, error: error() }
         CutShort { rounds: 12, reason: failed() }
         FewRounds { rounds: 3 }
-        Set { n: 24 }
+        Set { n: 24, pins: true }
         Text { text: text() }
     );
     notes.extend(unmeasured().into_iter().flat_map(|reason| {

@@ -11,7 +11,8 @@
 //! - *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads. It has the
 //!   allowed contexts, grouped by the resources they share, and says which groups are alike. A
 //!   [`Space`] is every [`Assignment`] of a number of threads to such a tree, up to swaps of alike
-//!   groups. A thread may keep to some of the contexts. A [`Policy`] is a rule that places any number of threads.
+//!   groups. A thread may keep to some of the contexts. A [`Policy`] is a rule that places any
+//!   number of threads.
 
 #![forbid(unsafe_code)]
 

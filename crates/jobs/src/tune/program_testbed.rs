@@ -16,7 +16,7 @@ use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber};
+use pinwise_placement::{Budget, PlannedNumber};
 use pinwise_present::quoted;
 use pinwise_programs::{CommandTemplate, FloorDetail, LinuxProber, ProbeError, UnpinnedWindow};
 use pinwise_threads::counted_threads;
@@ -255,10 +255,10 @@ impl<'a> TunedProgram<'a> {
         self.program.pid
     }
 
-    /// Leaves a process that goes on running with the number, if a command sets it; what to know
-    /// about it.
-    pub(super) fn leave(&mut self, n: u32) -> Result<Option<LastComparisonNote>, ProbeError> {
-        Ok(self.prober.settle(n)?.then_some(LastComparisonNote::Set { n }))
+    /// Leaves a process that goes on running with the number, if a command sets it. Returns whether
+    /// it did.
+    pub(super) fn leave(&mut self, n: u32) -> Result<bool, ProbeError> {
+        self.prober.settle(n)
     }
 
     /// Ends it without an answer: a process that goes on running gets its own number back.
