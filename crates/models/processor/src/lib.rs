@@ -10,6 +10,7 @@ mod parallel;
 mod processor;
 pub mod program;
 pub mod published_experiments;
+pub mod smt;
 mod testbed;
 
 pub use bench::ModelBench;

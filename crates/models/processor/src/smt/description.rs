@@ -1,0 +1,201 @@
+//! The description of a core.
+
+use serde::Deserialize;
+
+/// A core with two contexts. All of its numbers come from a TOML file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmtCore {
+    /// Its name.
+    pub name: String,
+    /// Cycles per nanosecond.
+    pub clock_ghz: f64,
+    pub(super) front_end: FrontEnd,
+    pub(super) window: ReorderWindow,
+    pub(super) units: ExecutionUnits,
+    pub(super) l1: CacheLevel,
+    pub(super) l2: CacheLevel,
+    pub(super) memory: MemoryBus,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FrontEnd {
+    pub(super) width: u64,
+    pub(super) trace_micro_ops: u32,
+    pub(super) trace_ways: u32,
+    pub(super) line_micro_ops: u32,
+    pub(super) build_micro_ops: u64,
+    pub(super) bytes_per_micro_op: u32,
+    pub(super) mispredict_cycles: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReorderWindow {
+    pub(super) micro_ops: usize,
+    pub(super) loads: usize,
+    pub(super) stores: usize,
+    pub(super) retire: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecutionUnits {
+    pub(super) integer: u8,
+    pub(super) integer_cycles: u64,
+    pub(super) fp: u8,
+    pub(super) fp_cycles: u64,
+    pub(super) load: u8,
+    pub(super) store: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CacheLevel {
+    pub(super) bytes: u32,
+    pub(super) ways: u32,
+    pub(super) cycles: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MemoryBus {
+    pub(super) line_bytes: u32,
+    pub(super) nanoseconds: f64,
+    pub(super) gigabytes_per_second: f64,
+    pub(super) outstanding: usize,
+    pub(super) prefetched_lines: u32,
+}
+
+/// Why a description of a core or of programs is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SmtError {
+    /// The text is no TOML, or a key is missing, unknown or of the wrong type.
+    #[error("description of an SMT core or its programs: {0}")]
+    Syntax(String),
+    /// A value that cannot be.
+    #[error("description of {of}: {key} cannot be {value}: {reason}")]
+    Value {
+        /// The core or the program.
+        of: String,
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What it has to be.
+        reason: &'static str,
+    },
+}
+
+impl SmtCore {
+    /// The core of the paper on hardware monitoring (section 5).
+    pub fn northwood() -> Self {
+        let text = include_str!("../../models/pentium4-northwood.toml");
+        Self::parse(text).expect("a test reads it")
+    }
+
+    /// A core from TOML.
+    ///
+    /// # Errors
+    /// The text is no description, or the core cannot be.
+    pub fn parse(text: &str) -> Result<Self, SmtError> {
+        let core: Self =
+            toml::from_str(text).map_err(|error| SmtError::Syntax(error.to_string()))?;
+        core.check()?;
+        Ok(core)
+    }
+
+    fn check(&self) -> Result<(), SmtError> {
+        let refuse = |key, value: &dyn ToString, reason| {
+            Err(SmtError::Value { of: self.name.clone(), key, value: value.to_string(), reason })
+        };
+        let power = "a power of two and at least as large as what it is divided into";
+        let trace_lines = self.front_end.trace_micro_ops / self.front_end.line_micro_ops.max(1);
+        let caches = [
+            ("front_end.trace_micro_ops", trace_lines, self.front_end.trace_ways, 1),
+            ("l1.bytes", self.l1.bytes, self.l1.ways, self.memory.line_bytes),
+            ("l2.bytes", self.l2.bytes, self.l2.ways, self.memory.line_bytes),
+        ];
+        for (key, size, ways, line) in caches {
+            let sizes = [size, ways, line];
+            let divides = u64::from(ways) * u64::from(line) <= u64::from(size);
+            if !divides || !sizes.into_iter().all(u32::is_power_of_two) || ways > 32 {
+                return refuse(key, &size, power);
+            }
+        }
+        let numbers: [(&'static str, u64); 10] = [
+            ("front_end.width", self.front_end.width),
+            ("front_end.build_micro_ops", self.front_end.build_micro_ops),
+            ("window.micro_ops", self.window.micro_ops as u64 / 2),
+            ("window.loads", self.window.loads as u64 / 2),
+            ("window.stores", self.window.stores as u64 / 2),
+            ("window.retire", self.window.retire.into()),
+            ("units.integer", self.units.integer.into()),
+            ("units.fp", self.units.fp.into()),
+            ("units.load", self.units.load.min(self.units.store).into()),
+            ("memory.outstanding", self.memory.outstanding as u64),
+        ];
+        for (key, number) in numbers {
+            if number == 0 || number > 1 << 16 {
+                return refuse(key, &number, "1 to 65,536, and 2 or more if it is divided");
+            }
+        }
+        let times = [
+            ("clock_ghz", self.clock_ghz),
+            ("memory.nanoseconds", self.memory.nanoseconds),
+            ("memory.gigabytes_per_second", self.memory.gigabytes_per_second),
+        ];
+        for (key, number) in times {
+            if !(number > 0.0 && number <= 1e4) {
+                return refuse(key, &number, "above 0, and at most 10,000");
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines of the trace cache.
+    pub(super) fn trace_lines(&self) -> u32 {
+        self.front_end.trace_micro_ops / self.front_end.line_micro_ops
+    }
+
+    /// Cycles until a line of memory is there.
+    pub(super) fn memory_cycles(&self) -> u64 {
+        (self.memory.nanoseconds * self.clock_ghz).round() as u64
+    }
+
+    /// Cycles in which a line is on the bus.
+    pub(super) fn bus_cycles(&self) -> u64 {
+        let bytes_per_cycle = self.memory.gigabytes_per_second / self.clock_ghz;
+        (f64::from(self.memory.line_bytes) / bytes_per_cycle).round().max(1.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_core_of_the_paper_has_its_documented_numbers() {
+        let core = SmtCore::northwood();
+        assert_eq!((core.window.micro_ops, core.trace_lines()), (126, 2048));
+        assert_eq!((core.memory_cycles(), core.bus_cycles()), (304, 39));
+    }
+
+    #[test]
+    fn a_core_that_cannot_be_is_refused_by_key() {
+        let text = include_str!("../../models/pentium4-northwood.toml");
+        for (from, to, key) in [
+            ("bytes = 8192", "bytes = 8191", "l1.bytes"),
+            ("trace_ways = 8", "trace_ways = 4096", "front_end.trace_micro_ops"),
+            ("stores = 24", "stores = 1", "window.stores"),
+            ("width = 3", "width = 0", "front_end.width"),
+            ("nanoseconds = 120", "nanoseconds = 0", "memory.nanoseconds"),
+        ] {
+            let error = SmtCore::parse(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(matches!(error, SmtError::Value { key: of, .. } if of == key), "{error}");
+        }
+        let unknown = SmtCore::parse(&format!("{text}\nspeed = 1\n")).unwrap_err();
+        assert!(matches!(unknown, SmtError::Syntax(_)), "{unknown}");
+    }
+}
