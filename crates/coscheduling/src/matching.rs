@@ -13,8 +13,11 @@ pub struct Matchings {
     /// For each set of programs that may be left, the empty one first: the pairs that its first
     /// program may be in, and the set that is then left, which stands before it. All programs are
     /// the last set.
-    sets: Vec<Vec<((usize, usize), usize)>>,
+    sets: Vec<Vec<Choice>>,
 }
+
+/// A pair, and the set that is left without it.
+type Choice = ((usize, usize), usize);
 
 impl Matchings {
     /// Of an even number of programs, at most 32.
@@ -43,9 +46,9 @@ impl Matchings {
 
     /// The pairing with the largest sum of weights, which are symmetric.
     pub fn best(&self, weights: &[Vec<f64>]) -> Vec<(usize, usize)> {
-        let mut found: Vec<(f64, Option<((usize, usize), usize)>)> = vec![(0.0, None)];
+        let mut found: Vec<(f64, Option<Choice>)> = vec![(0.0, None)];
         for partners in &self.sets[1..] {
-            let sum = |&(pair, rest): &((usize, usize), usize)| {
+            let sum = |&(pair, rest): &Choice| {
                 (weights[pair.0][pair.1] + found[rest].0, Some((pair, rest)))
             };
             let best = partners.iter().map(sum).max_by(|one, other| one.0.total_cmp(&other.0));
@@ -58,18 +61,21 @@ impl Matchings {
     }
 }
 
+/// Each two of that many programs, the smaller number first.
+pub(crate) fn all_pairs(programs: usize) -> impl Iterator<Item = [usize; 2]> {
+    (0..programs).flat_map(move |one| (one + 1..programs).map(move |other| [one, other]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use pinwise_topology::Random;
 
     fn random_weights(count: usize, random: &mut Random) -> Vec<Vec<f64>> {
-        let mut weights = vec![vec![1.0; count]; count];
-        for first in 0..count {
-            for second in first + 1..count {
-                let weight = 0.7 + 0.6 * random.unit();
-                (weights[first][second], weights[second][first]) = (weight, weight);
-            }
+        let mut weights: Vec<Vec<f64>> =
+            (0..count).map(|_| (0..count).map(|_| 0.7 + 0.6 * random.unit()).collect()).collect();
+        for [one, other] in all_pairs(count) {
+            weights[other][one] = weights[one][other];
         }
         weights
     }

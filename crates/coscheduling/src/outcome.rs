@@ -4,7 +4,7 @@
 //! has the weighted speed-up 1, and so has that of the last one of an odd number. So a pair below 1
 //! is never chosen. All slots count alike.
 
-use crate::matching::Matchings;
+use crate::matching::{Matchings, all_pairs};
 use crate::run_times::{RunTimes, Times};
 use crate::search::PairsQuestion;
 use pinwise_campaign::Record;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Draws behind each interval.
 const DRAWS: usize = 1000;
 /// Draws that say whether to go on.
-const LOOKS: usize = 200;
+const RIVALS: usize = 200;
 /// A pairing that is better by less than this share is as good.
 pub(crate) const AS_GOOD: f64 = 0.01;
 
@@ -141,8 +141,8 @@ fn places(programs: usize) -> usize {
 /// The mean weighted speed-up of the slots of a pairing drawn by lot.
 fn by_lot(times: &Times, programs: usize) -> f64 {
     let places = places(programs);
-    let pairs = (0..programs).flat_map(|one| (one + 1..programs).map(move |other| (one, other)));
-    let sum: f64 = pairs.map(|(one, other)| times.pair(one, other).weighted_speedup()).sum();
+    let speedup = |[one, other]: [usize; 2]| times.pair(one, other).weighted_speedup();
+    let sum: f64 = all_pairs(programs).map(speedup).sum();
     (sum / (places - 1) as f64 + (places - programs) as f64) / (places / 2) as f64
 }
 
@@ -225,8 +225,8 @@ impl PairsOutcome {
             neighbours: Vec::new(),
             measurements: records.len() as u64,
         };
-        let Some(look) = Look::at(&runs, programs, question) else { return outcome };
-        let best = &look.best;
+        let Some(rivals) = RivalPairings::of(&runs, programs, question) else { return outcome };
+        let best = &rivals.best;
         outcome.per_slot = Some(resampled(&|times| best.per_slot(times)));
         outcome.gain =
             Some(resampled(&|times| best.per_slot(times) / by_lot(times, programs) - 1.0));
@@ -247,38 +247,36 @@ impl PairsOutcome {
             own.all(|pair| pair.weighted_speedup.is_below(1.0))
         };
         outcome.apart = (0..programs).filter(loses).collect();
-        outcome.verdict = match look.is_decided(question) {
+        outcome.verdict = match rivals.is_decided(question) {
             false => PairsVerdict::Undecided,
-            true if look.best.pairs.is_empty() => PairsVerdict::Alone,
+            true if rivals.best.pairs.is_empty() => PairsVerdict::Alone,
             true => PairsVerdict::Paired,
         };
         if outcome.verdict == PairsVerdict::Undecided {
-            outcome.rival = look.rival();
+            outcome.rival = rivals.rival();
         }
-        outcome.pairing = Some(look.best);
+        outcome.pairing = Some(rivals.best);
         outcome
     }
 }
 
 /// What possible truths say of the best pairing.
-pub(crate) struct Look {
+pub(crate) struct RivalPairings {
     /// The best pairing of the means.
     pub(crate) best: Pairing,
     /// The best pairing of each draw in which it is better by more than [`AS_GOOD`].
     better: Vec<Pairing>,
 }
 
-impl Look {
+impl RivalPairings {
     /// `None` if a pair has no run.
-    pub(crate) fn at(runs: &RunTimes, programs: usize, question: &PairsQuestion) -> Option<Self> {
-        let mut all =
-            (0..programs).flat_map(|one| (one + 1..programs).map(move |other| (one, other)));
-        if !all.all(|(one, other)| runs.has(one, other)) {
+    pub(crate) fn of(runs: &RunTimes, programs: usize, question: &PairsQuestion) -> Option<Self> {
+        if !all_pairs(programs).all(|[one, other]| runs.has(one, other)) {
             return None;
         }
         let matchings = Matchings::of(places(programs));
         let best = Pairing::best(&runs.means(), programs, &matchings);
-        let draws = runs.draws(LOOKS, &mut Random::new(question.seed ^ 1)).into_iter();
+        let draws = runs.draws(RIVALS, &mut Random::new(question.seed ^ 1)).into_iter();
         let better = draws.filter_map(|times| {
             let other = Pairing::best(&times, programs, &matchings);
             (other.per_slot(&times) > (1.0 + AS_GOOD) * best.per_slot(&times)).then_some(other)
@@ -287,7 +285,7 @@ impl Look {
     }
 
     pub(crate) fn is_decided(&self, question: &PairsQuestion) -> bool {
-        self.better.len() as f64 <= (1.0 - question.confidence) * LOOKS as f64
+        self.better.len() as f64 <= (1.0 - question.confidence) * RIVALS as f64
     }
 
     /// The pairing that is most often better.

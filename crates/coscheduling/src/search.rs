@@ -5,7 +5,8 @@
 //! again, and their programs alone if that is less sure. The search ends when no other pairing is
 //! better by 1 % with the confidence of the question, or with its budget.
 
-use crate::outcome::Look;
+use crate::matching::all_pairs;
+use crate::outcome::RivalPairings;
 use crate::run_times::RunTimes;
 use crate::seats::PairSeats;
 use crate::speedup::Lengths;
@@ -89,8 +90,7 @@ impl PairsSearch {
         let mut random = Random::new(self.question.seed);
         let programs = || 0..self.programs;
         let alone: Vec<Vec<usize>> = programs().map(|program| vec![program]).collect();
-        let pairs =
-            programs().flat_map(|one| (one + 1..self.programs).map(move |other| vec![one, other]));
+        let pairs = all_pairs(self.programs).map(Vec::from);
         let own = programs().map(|program| vec![program, program]).collect();
         let mut parts = [alone, pairs.collect(), own];
         parts.iter_mut().for_each(|part| random.shuffle(part));
@@ -100,14 +100,14 @@ impl PairsSearch {
     /// What may change the pairing.
     fn round(&self, history: &[Record]) -> VecDeque<Trial> {
         let runs = RunTimes::of(history, self.programs);
-        let look = Look::at(&runs, self.programs, &self.question);
-        let Some(look) = look.filter(|look| !look.is_decided(&self.question)) else {
+        let rivals = RivalPairings::of(&runs, self.programs, &self.question);
+        let Some(rivals) = rivals.filter(|rivals| !rivals.is_decided(&self.question)) else {
             return VecDeque::new();
         };
         let error = |one: usize, beside: Option<usize>| runs.error(one, beside).0;
         let of_pair =
             |[one, other]: [usize; 2]| error(one, Some(other)).hypot(error(other, Some(one)));
-        let mut open: Vec<([usize; 2], f64)> = look
+        let mut open: Vec<([usize; 2], f64)> = rivals
             .open_pairs()
             .into_iter()
             .map(|(pair, times)| {
@@ -263,15 +263,10 @@ mod tests {
     }
 
     fn by_lot(slowdowns: &[Vec<f64>]) -> f64 {
-        let programs = slowdowns.len();
-        let (mut sum, mut count) = (0.0, 0);
-        for one in 0..programs {
-            for other in one + 1..programs {
-                sum += 1.0 / slowdowns[one][other] + 1.0 / slowdowns[other][one];
-                count += 1;
-            }
-        }
-        sum / f64::from(count)
+        let speedup =
+            |[one, other]: [usize; 2]| 1.0 / slowdowns[one][other] + 1.0 / slowdowns[other][one];
+        let count = all_pairs(slowdowns.len()).count() as f64;
+        all_pairs(slowdowns.len()).map(speedup).sum::<f64>() / count
     }
 
     #[test]

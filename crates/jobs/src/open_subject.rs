@@ -9,7 +9,7 @@ mod rerun;
 mod simulated;
 
 pub(crate) use rerun::not_of_a_run;
-pub(crate) use simulated::open_ready;
+pub(crate) use simulated::{open_pairs, open_ready};
 
 use crate::error::JobError;
 use crate::events::{Events, Silent};

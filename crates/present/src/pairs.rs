@@ -1,0 +1,183 @@
+//! What pairs of programs show, in the sentences and tables that the terminal and the page share.
+
+use crate::figures::{self, Scale, percent};
+use crate::note::sentence;
+use pinwise_coscheduling::{
+    PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
+};
+use pinwise_measure::Unit;
+
+/// An outcome with the names of its programs.
+#[derive(Clone, Copy, Debug)]
+pub struct PairsFindings<'a> {
+    /// The outcome.
+    pub outcome: &'a PairsOutcome,
+    /// A short name of each program.
+    pub names: &'a [String],
+    /// The confidence of the pairing and of every interval.
+    pub confidence: f64,
+}
+
+impl PairsFindings<'_> {
+    /// Who runs beside whom, in one sentence or two: the first line of the answer.
+    pub fn verdict(&self) -> String {
+        let PairsOutcome { verdict, pairing, pairs, .. } = self.outcome;
+        match (verdict, pairing) {
+            (PairsVerdict::Alone, _) => {
+                "Run each program alone: no two gain beside each other.".to_owned()
+            }
+            (PairsVerdict::Undecided, Some(best)) => {
+                let (best, rival) = (self.pairing(best), self.outcome.rival.as_ref());
+                let rival =
+                    rival.map(|rival| format!(" This may be better: {}.", self.pairing(rival)));
+                format!("Undecided. Best so far: {best}.{}", rival.unwrap_or_default())
+            }
+            (PairsVerdict::Paired, Some(best)) => sentence(&self.pairing(best)),
+            _ => {
+                let programs = self.names.len();
+                let of = programs * (programs.max(1) - 1) / 2;
+                let apart = |pair: &&PairOutcome| pair.programs[0] != pair.programs[1];
+                let made = pairs.iter().filter(apart).count();
+                format!("No pairing yet: {made} of {of} pairs have been measured.")
+            }
+        }
+    }
+
+    /// What the pairing gains, what would decide it, and what else there is to say.
+    pub fn sentences(&self) -> Vec<String> {
+        let outcome = self.outcome;
+        let mut sentences = Vec::new();
+        let gain = outcome.gain.filter(|_| self.names.len() > 2);
+        if let Some(gain) = gain {
+            let over = format!(
+                "{} over a random pairing{}.",
+                figures::change(gain.value),
+                self.interval(&gain, figures::change)
+            );
+            let matters = gain.is_above(0.0) || outcome.verdict != PairsVerdict::Paired;
+            let begin = if matters { "That is" } else { "It hardly matters:" };
+            sentences.push(format!("{begin} {over}"));
+        }
+        match outcome.verdict {
+            PairsVerdict::Paired | PairsVerdict::Alone => sentences.push(format!(
+                "No other pairing is better by 1 % or more ({} confidence).",
+                percent(self.confidence)
+            )),
+            PairsVerdict::Undecided | PairsVerdict::Incomplete => {
+                sentences.push("Measure more to decide: give a larger --budget.".to_owned());
+            }
+        }
+        for &program in &outcome.apart {
+            let name = &self.names[program];
+            sentences.push(format!("{name} loses beside every other program: run it alone."));
+        }
+        if let [best, .., worst] = &outcome.neighbours[..]
+            && self.names.len() > 2
+        {
+            sentences.push(format!(
+                "Best neighbour: {}; the others keep {} of their speed beside it. Worst: {}, {}.",
+                self.names[best.program],
+                percent(best.leaves.value),
+                self.names[worst.program],
+                percent(worst.leaves.value)
+            ));
+        }
+        sentences
+    }
+
+    /// `run a beside b, c beside d; run e alone`
+    pub fn pairing(&self, pairing: &Pairing) -> String {
+        let name = |program: &usize| self.names[*program].as_str();
+        let pairs = pairing.pairs.iter();
+        let pairs: Vec<String> =
+            pairs.map(|[one, other]| format!("{} beside {}", name(one), name(other))).collect();
+        let alone: Vec<&str> = pairing.alone.iter().map(name).collect();
+        let mut parts = Vec::new();
+        if !pairs.is_empty() {
+            parts.push(format!("run {}", pairs.join(", ")));
+        }
+        if !alone.is_empty() {
+            parts.push(format!("run {} alone", alone.join(", ")));
+        }
+        parts.join("; ")
+    }
+
+    /// ` (95 % interval 1.2 to 1.4)`; empty without one.
+    fn interval(&self, number: &Resampled, show: impl Fn(f64) -> String) -> String {
+        let (Some(low), Some(high)) = (number.low, number.high) else { return String::new() };
+        format!(" ({} interval {} to {})", percent(self.confidence), show(low), show(high))
+    }
+
+    /// The head of [`Self::pair_row`].
+    pub const PAIR_HEAD: [&'static str; 6] =
+        ["pair", "weighted speed-up", "interval", "speed-up", "unfairness", "runs"];
+
+    /// A pair in a table.
+    pub fn pair_row(&self, pair: &PairOutcome) -> [String; 6] {
+        let [one, other] = pair.programs;
+        [
+            format!("{} beside {}", self.names[one], self.names[other]),
+            ratio(pair.weighted_speedup.value),
+            ends(&pair.weighted_speedup, ratio),
+            ratio(pair.speedup.value),
+            ratio(pair.unfairness.value),
+            format!("{} + {}", pair.runs[0], pair.runs[1]),
+        ]
+    }
+
+    /// All pairs, the best first.
+    pub fn best_first(&self) -> Vec<&PairOutcome> {
+        let mut pairs: Vec<&PairOutcome> = self.outcome.pairs.iter().collect();
+        pairs.sort_by(|one, other| {
+            other.weighted_speedup.value.total_cmp(&one.weighted_speedup.value)
+        });
+        pairs
+    }
+
+    /// The head of [`Self::program_row`].
+    pub const PROGRAM_HEAD: [&'static str; 6] =
+        ["", "program", "a run alone", "interval", "runs", "leaves others"];
+
+    /// A program in a table, with its number.
+    pub fn program_row(&self, program: usize) -> [String; 6] {
+        let alone = self.outcome.alone[program];
+        let seconds = |seconds: f64| 1.0 / seconds;
+        let scale =
+            |alone: &SoloOutcome| Scale::new(&Unit::cost("s"), seconds(alone.seconds.value));
+        let own = |neighbour: &&pinwise_coscheduling::Neighbour| neighbour.program == program;
+        let leaves = self.outcome.neighbours.iter().find(own);
+        [
+            (program + 1).to_string(),
+            self.names[program].clone(),
+            alone.map_or(String::new(), |alone| scale(&alone).show(seconds(alone.seconds.value))),
+            alone.map_or(String::new(), |alone| {
+                let scale = scale(&alone);
+                match (alone.seconds.low, alone.seconds.high) {
+                    (Some(low), Some(high)) => scale.ends(seconds(high), seconds(low)),
+                    _ => String::new(),
+                }
+            }),
+            alone.map_or(0, |alone| alone.runs).to_string(),
+            leaves.map_or(String::new(), |leaves| percent(leaves.leaves.value)),
+        ]
+    }
+
+    /// The weighted speed-up of two programs; `None` if it was not measured.
+    pub fn weighted_speedup(&self, one: usize, other: usize) -> Option<f64> {
+        let programs = [one.min(other), one.max(other)];
+        let pair = self.outcome.pairs.iter().find(|pair| pair.programs == programs)?;
+        Some(pair.weighted_speedup.value)
+    }
+}
+
+/// `1.42`
+pub fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+fn ends(number: &Resampled, show: impl Fn(f64) -> String) -> String {
+    match (number.low, number.high) {
+        (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
+        _ => String::new(),
+    }
+}
