@@ -4,22 +4,31 @@ use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
-use crate::open_subject::{OpenSubject, open_pairs};
+use crate::open_subject::{OpenSubject, open_commands, open_pairs};
 use crate::resume_check::check_machine;
 use crate::simulation::SimulationRequest;
 use crate::stored_campaign;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Store};
 use pinwise_coscheduling::{PairSeats, PairsOutcome, PairsQuestion, PairsSearch};
 use pinwise_measure::{ProgramNote, Workload};
-use pinwise_present::{Files, PairsFindings, Planned, Summary, Unfinished};
+use pinwise_present::{Files, PairsFindings, Planned, Summary, Unfinished, shell};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
 
 /// The programs to pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairedPrograms {
+    /// Commands on this machine. Each runs to its end.
+    Commands {
+        /// The words of each.
+        commands: Vec<Vec<String>>,
+        /// A run that takes longer fails.
+        limit: Duration,
+    },
     /// One instance of each, on a simulated processor.
     Simulated(SimulationRequest),
 }
@@ -31,6 +40,7 @@ impl PairedPrograms {
     /// What each was called.
     pub fn commands(&self) -> Vec<String> {
         match self {
+            Self::Commands { commands, .. } => commands.iter().map(|words| shell(words)).collect(),
             Self::Simulated(simulation) => {
                 let programs = simulation.programs().unwrap_or_default();
                 programs.iter().map(|program| program.name().to_owned()).collect()
@@ -40,7 +50,12 @@ impl PairedPrograms {
 
     /// A short name of each, with its number if several have it.
     pub fn names(&self) -> Vec<String> {
+        let file = |words: &Vec<String>| {
+            let program = Path::new(words.first().map_or("", String::as_str));
+            program.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        };
         let names = match self {
+            Self::Commands { commands, .. } => commands.iter().map(file).collect(),
             Self::Simulated(_) => self.commands(),
         };
         let numbered = |(index, name): (usize, &String)| {
@@ -54,6 +69,7 @@ impl PairedPrograms {
     /// The contexts that each of them takes.
     fn threads(&self) -> usize {
         match self {
+            Self::Commands { .. } => 1,
             Self::Simulated(_) => THREADS_OF_A_PIPELINE,
         }
     }
@@ -149,11 +165,16 @@ impl PairsRequest {
         PairSeats::of(machine, self.level.as_deref(), threads).map_err(JobError::usage)
     }
 
-    fn open(self, _caller: &Caller) -> Result<PreparedPairs, JobError> {
+    fn open(self, caller: &Caller) -> Result<PreparedPairs, JobError> {
+        let cpus = self.cpus.as_deref();
         let testbed: Box<dyn OpenSubject> = match &self.programs {
+            PairedPrograms::Commands { commands, limit } => {
+                let names = self.programs.names();
+                Box::new(open_commands(commands, names, cpus, *limit, &caller.interrupt)?)
+            }
             PairedPrograms::Simulated(simulation) => {
                 let seed = self.question.seed;
-                Box::new(open_pairs(simulation, self.cpus.as_deref(), seed)?)
+                Box::new(open_pairs(simulation, cpus, seed)?)
             }
         };
         Ok(PreparedPairs { request: self, testbed })
@@ -177,8 +198,14 @@ impl Job for PairsRequest {
     ) -> Result<(NewCampaign, PreparedPairs), JobError> {
         let programs = self.programs.commands().len();
         if !(2..=PairedPrograms::MOST).contains(&programs) {
+            let remedy = match self.programs {
+                PairedPrograms::Commands { .. } => {
+                    "give each after its own --, as in -- 'xz -k a' -- 'gzip -k b'"
+                }
+                PairedPrograms::Simulated(_) => "give each with its own --workload",
+            };
             return Err(JobError::Usage(format!(
-                "pairs takes 2 to {} programs, not {programs}: give each with its own --workload",
+                "pairs takes 2 to {} programs, not {programs}: {remedy}",
                 PairedPrograms::MOST
             )));
         }
