@@ -167,9 +167,10 @@ pub struct PairsOutcome {
     pub verdict: PairsVerdict,
     /// The best pairing of the means; `None` before every pair was measured.
     pub pairing: Option<Pairing>,
-    /// Its mean weighted speed-up, over all slots.
+    /// Its mean weighted speed-up, over all slots, from fresh runs; `None` without these.
     pub per_slot: Option<Resampled>,
-    /// How much better it is than a pairing by lot, as a share.
+    /// How much better it is than a pairing by lot, as a share. Fresh runs say what the pairing
+    /// does.
     pub gain: Option<Resampled>,
     /// The pairing that is most often better, where the verdict is undecided.
     pub rival: Option<Pairing>,
@@ -225,11 +226,28 @@ impl PairsOutcome {
             neighbours: Vec::new(),
             measurements: records.len() as u64,
         };
-        let Some(rivals) = RivalPairings::of(&runs, programs, question) else { return outcome };
-        let best = &rivals.best;
-        outcome.per_slot = Some(resampled(&|times| best.per_slot(times)));
-        outcome.gain =
-            Some(resampled(&|times| best.per_slot(times) / by_lot(times, programs) - 1.0));
+        let search = RunTimes::of_search(records, programs);
+        let Some(rivals) = RivalPairings::of(&search, programs, question) else { return outcome };
+        let first = RunTimes::of_first(records, programs);
+        let first = search.with_pairs(&first, all_pairs(programs));
+        let last = RunTimes::of_last(records, programs);
+        let last = search.with_pairs(&last, rivals.best.pairs.iter().copied());
+        if let (Some(first), Some(last)) = (first, last) {
+            let draws = |runs: &RunTimes, seed| runs.draws(DRAWS, &mut Random::new(seed));
+            let random = draws(&first, question.seed);
+            let fresh = draws(&last, question.seed ^ 2).into_iter().zip(&random);
+            let fresh: Vec<Times> = fresh.map(|(own, other)| own.with_alone_of(other)).collect();
+            let per_slot = |times: &Times| rivals.best.per_slot(times);
+            let gain = |(fresh, random): (&Times, &Times)| {
+                per_slot(fresh) / by_lot(random, programs) - 1.0
+            };
+            let confidence = question.confidence;
+            let (value, slots) = (last.means(), fresh.iter().map(per_slot));
+            outcome.per_slot = Some(Resampled::new(per_slot(&value), slots, confidence));
+            let value = gain((&value, &first.means()));
+            let gains = fresh.iter().zip(&random).map(gain);
+            outcome.gain = Some(Resampled::new(value, gains, confidence));
+        }
         let leaves = |program: usize| Neighbour {
             program,
             leaves: resampled(&|times| {
@@ -351,6 +369,9 @@ mod tests {
         assert!((outcome.per_slot.unwrap().value - paired).abs() < 1e-9);
         assert!((gain.value - (paired / lot - 1.0)).abs() < 1e-9);
         assert_eq!((gain.low, gain.high), (Some(gain.value), Some(gain.value)));
+        let chosen = |record: &&Record| record.trial.purpose != pinwise_campaign::Purpose::Final;
+        let search: Vec<Record> = records.iter().filter(chosen).cloned().collect();
+        assert_eq!(PairsOutcome::of(&search, 4, &question()).gain, None, "no fresh runs");
         assert_eq!(outcome.pairs.len(), 10);
         let best = outcome.neighbours[0];
         let left = (1.0 / 1.1 + 1.0 / 1.4 + 1.0 / 1.7) / 3.0;

@@ -10,8 +10,9 @@
 //! Every interval comes from *draws* of all times at once, so that two numbers that share a time
 //! vary together. A draw is one possible truth.
 
+use crate::search::PairsSearch;
 use crate::speedup::PairTimes;
-use pinwise_campaign::{Record, settled};
+use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_measure::{AccompaniedRuns, Setting};
 use pinwise_topology::Random;
 
@@ -43,13 +44,60 @@ impl Times {
     pub(crate) fn alone(&self, program: usize) -> f64 {
         self.0[program][self.0.len()]
     }
+
+    /// The same, with the times alone of `other`.
+    pub(crate) fn with_alone_of(mut self, other: &Self) -> Self {
+        let last = self.0.len();
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| own[last] = other[last]);
+        self
+    }
 }
 
 impl RunTimes {
-    /// The runs that `records` hold, of that many programs.
+    /// All runs that `records` hold, of that many programs.
     pub(crate) fn of(records: &[Record], programs: usize) -> Self {
+        Self::of_those(records, programs, |_| true)
+    }
+
+    /// Those that chose the pairing.
+    pub(crate) fn of_search(records: &[Record], programs: usize) -> Self {
+        Self::of_those(records, programs, |record| record.trial.purpose != Purpose::Final)
+    }
+
+    /// Those of the part of the search that measured everything once. Later ones were made because
+    /// of what the earlier ones showed. On average, the mean of both is not the truth.
+    pub(crate) fn of_first(records: &[Record], programs: usize) -> Self {
+        let first = PairsSearch::least(programs) as usize;
+        Self::of(&records[..first.min(records.len())], programs)
+    }
+
+    /// Those that were made after the pairing was chosen.
+    pub(crate) fn of_last(records: &[Record], programs: usize) -> Self {
+        Self::of_those(records, programs, |record| record.trial.purpose == Purpose::Final)
+    }
+
+    /// The same, with the runs of `pairs` that `others` has. `None` if one of these has none.
+    pub(crate) fn with_pairs(
+        &self,
+        others: &Self,
+        pairs: impl IntoIterator<Item = [usize; 2]>,
+    ) -> Option<Self> {
+        let mut mixed = self.clone();
+        for [one, other] in pairs {
+            for (program, beside) in [(one, other), (other, one)] {
+                let cell = &others.cells[program][beside];
+                if cell.is_empty() {
+                    return None;
+                }
+                mixed.cells[program][beside].clone_from(cell);
+            }
+        }
+        Some(mixed)
+    }
+
+    fn of_those(records: &[Record], programs: usize, those: impl Fn(&Record) -> bool) -> Self {
         let mut cells = vec![vec![Vec::new(); programs + 1]; programs];
-        for record in settled(records) {
+        for record in settled(records).filter(|record| those(record)) {
             let Setting::Profile(parts) = &record.trial.setting else { continue };
             let runs = record.detail().and_then(|detail| detail.read::<AccompaniedRuns>().ok());
             let Some(runs) = runs.filter(|_| record.outcome.is_ok()) else { continue };
@@ -159,7 +207,7 @@ mod tests {
     #[test]
     fn a_program_beside_itself_has_twice_the_runs() {
         let records = records_of(&mut Noisy::new(vec![vec![1.5, 1.2], vec![1.1, 1.3]], 0.02, 1), 2);
-        let runs = RunTimes::of(&records, 2);
+        let runs = RunTimes::of_first(&records, 2);
         assert_eq!(
             [runs.count(0, None), runs.count(0, Some(1)), runs.count(0, Some(0))],
             [2, 2, 4]

@@ -117,6 +117,8 @@ pub struct PairsAnswer {
     pub notes: Vec<ProgramNote>,
     /// A short name of each program.
     pub names: Vec<String>,
+    /// The whole command of each.
+    pub commands: Vec<String>,
 }
 
 impl PairsAnswer {
@@ -129,7 +131,8 @@ impl PairsAnswer {
     /// What follows from the outcome, in words.
     pub fn findings(&self) -> PairsFindings<'_> {
         let confidence = self.request.question.confidence;
-        PairsFindings { outcome: &self.outcome, names: &self.names, confidence }
+        let Self { outcome, names, commands, .. } = self;
+        PairsFindings { outcome, names, commands, confidence }
     }
 
     /// The contexts of both sides.
@@ -148,8 +151,8 @@ impl PairsAnswer {
     ) -> Result<Self, JobError> {
         let seats = request.seats(&campaign.new.machine)?;
         let PairsConclusion { outcome, notes } = conclusion;
-        let names = request.programs.names();
-        Ok(Self { campaign, request, seats, outcome, notes, names })
+        let (names, commands) = (request.programs.names(), request.programs.commands());
+        Ok(Self { campaign, request, seats, outcome, notes, names, commands })
     }
 }
 

@@ -58,7 +58,7 @@ pub use other_load::notable_share;
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
 };
-pub use pairs::{PairsFindings, ratio};
+pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};
 pub use printable::{one_line, printable, printable_json};

@@ -6,6 +6,7 @@ use pinwise_coscheduling::{
     PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
 use pinwise_measure::Unit;
+use pinwise_topology::{CpuSet, DomainKind};
 
 /// An outcome with the names of its programs.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ pub struct PairsFindings<'a> {
     pub outcome: &'a PairsOutcome,
     /// A short name of each program.
     pub names: &'a [String],
+    /// The whole command of each.
+    pub commands: &'a [String],
     /// The confidence of the pairing and of every interval.
     pub confidence: f64,
 }
@@ -47,26 +50,28 @@ impl PairsFindings<'_> {
     pub fn sentences(&self) -> Vec<String> {
         let outcome = self.outcome;
         let mut sentences = Vec::new();
-        let gain = outcome.gain.filter(|_| self.names.len() > 2);
-        if let Some(gain) = gain {
+        let confident = format!("({} confidence)", percent(self.confidence));
+        // Two programs have one pairing.
+        if let Some(gain) = outcome.gain.filter(|_| self.names.len() > 2) {
             let over = format!(
-                "{} over a random pairing{}.",
+                "{} over a random pairing{}, from fresh runs.",
                 figures::change(gain.value),
                 self.interval(&gain, figures::change)
             );
             let matters = gain.is_above(0.0) || outcome.verdict != PairsVerdict::Paired;
             let begin = if matters { "That is" } else { "It hardly matters:" };
             sentences.push(format!("{begin} {over}"));
+        } else if outcome.gain.is_none() && outcome.pairing.is_some() {
+            sentences.push("No fresh runs show what it gains: give a larger --budget.".to_owned());
         }
-        match outcome.verdict {
-            PairsVerdict::Paired | PairsVerdict::Alone => sentences.push(format!(
-                "No other pairing is better by 1 % or more ({} confidence).",
-                percent(self.confidence)
-            )),
-            PairsVerdict::Undecided | PairsVerdict::Incomplete => {
-                sentences.push("Measure more to decide: give a larger --budget.".to_owned());
+        sentences.push(match outcome.verdict {
+            PairsVerdict::Paired | PairsVerdict::Alone => {
+                format!("No other pairing is better by 1 % or more {confident}.")
             }
-        }
+            PairsVerdict::Undecided | PairsVerdict::Incomplete => {
+                "Measure more to decide: give a larger --budget.".to_owned()
+            }
+        });
         for &program in &outcome.apart {
             let name = &self.names[program];
             sentences.push(format!("{name} loses beside every other program: run it alone."));
@@ -162,12 +167,29 @@ impl PairsFindings<'_> {
         ]
     }
 
+    /// What each program is, by its number, where its name does not say it.
+    pub fn legend(&self) -> Vec<String> {
+        let named = self.names.iter().zip(self.commands).enumerate();
+        let named = named.filter(|(_, (name, command))| name.split('#').next() != Some(command));
+        named.map(|(number, (name, command))| format!("{} {name}: {command}", number + 1)).collect()
+    }
+
     /// The weighted speed-up of two programs; `None` if it was not measured.
     pub fn weighted_speedup(&self, one: usize, other: usize) -> Option<f64> {
         let programs = [one.min(other), one.max(other)];
         let pair = self.outcome.pairs.iter().find(|pair| pair.programs == programs)?;
         Some(pair.weighted_speedup.value)
     }
+}
+
+/// Where two programs ran, and how often.
+pub fn pairs_ran(level: DomainKind, contexts: &[CpuSet; 2], measurements: u64) -> String {
+    let ([one, other], level) = (contexts, level.name());
+    format!(
+        "Two programs share one {level}: one ran on context {one}, the other on {other}. {} were \
+         made.",
+        figures::counted(measurements, "measurement")
+    )
 }
 
 /// `1.42`

@@ -6,7 +6,9 @@ use crate::html_frame::ReportError;
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::PairsAnswer;
-use pinwise_present::{Files, NextStep, PairsFindings, Unfinished, note, ratio, simulated};
+use pinwise_present::{
+    Files, NextStep, PairsFindings, Unfinished, note, pairs_ran, ratio, simulated,
+};
 
 /// The lightest shade is that of this weighted speed-up and less, the darkest that of
 /// [`FAST`] and more.
@@ -19,7 +21,6 @@ const FAST: f64 = 1.9;
 /// The template could not be filled in.
 pub fn pairs_page(answer: &PairsAnswer, files: Files<'_>) -> Result<String, ReportError> {
     let (findings, info) = (answer.findings(), &answer.campaign);
-    let [one, other] = answer.contexts();
     let mut programs = Table::new(PairsFindings::PROGRAM_HEAD);
     for program in 0..answer.names.len() {
         programs.row(findings.program_row(program));
@@ -33,11 +34,11 @@ pub fn pairs_page(answer: &PairsAnswer, files: Files<'_>) -> Result<String, Repo
         sentences: findings.sentences(),
         simulated: simulated(info),
         notes: answer.notes.iter().map(note).collect(),
-        level: answer.seats.level.name(),
-        contexts: [one.to_string(), other.to_string()],
+        ran: pairs_ran(answer.seats.level, &answer.contexts(), answer.outcome.measurements),
         scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
         heat_map: heat_map(&findings),
         programs,
+        legend: findings.legend(),
         pairs,
         next: [NextStep {
             what: "write every measurement behind this page",
@@ -57,11 +58,11 @@ struct PairsPage<'a> {
     sentences: Vec<String>,
     simulated: Option<String>,
     notes: Vec<String>,
-    level: &'static str,
-    contexts: [String; 2],
+    ran: String,
     scale: Vec<String>,
     heat_map: HeatMap,
     programs: Table,
+    legend: Vec<String>,
     pairs: Table,
     next: [NextStep; 1],
     version: &'static str,

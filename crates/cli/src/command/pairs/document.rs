@@ -42,7 +42,7 @@ struct PairsVerdictJson {
 #[derive(Serialize)]
 struct PairedProgramJson<'a> {
     name: &'a str,
-    command: String,
+    command: &'a str,
     seconds: Option<Resampled>,
     runs: usize,
 }
@@ -74,7 +74,7 @@ impl<'a> PairsJson<'a> {
         let (outcome, info, findings) = (&answer.outcome, &answer.campaign, answer.findings());
         let name = |program: usize| answer.names[program].as_str();
         let all = 0..answer.names.len();
-        let program = |(number, command): (usize, String)| PairedProgramJson {
+        let program = |(number, command): (usize, &'a String)| PairedProgramJson {
             name: name(number),
             command,
             seconds: outcome.alone[number].map(|alone| alone.seconds),
@@ -104,14 +104,7 @@ impl<'a> PairsJson<'a> {
             simulated: info.new.simulated,
             level: answer.seats.level.name(),
             cpus: answer.contexts().map(|cpus| cpus.to_string()),
-            programs: answer
-                .request
-                .programs
-                .commands()
-                .into_iter()
-                .enumerate()
-                .map(program)
-                .collect(),
+            programs: answer.commands.iter().enumerate().map(program).collect(),
             matrix: all
                 .clone()
                 .map(|row| {

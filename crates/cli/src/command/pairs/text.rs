@@ -4,8 +4,9 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_coscheduling::PairOutcome;
 use pinwise_jobs::PairsAnswer;
-use pinwise_present::figures;
-use pinwise_present::{Files, LabelledLines, PairsFindings, note, one_line, ratio, simulated};
+use pinwise_present::{
+    Files, LabelledLines, PairsFindings, note, one_line, pairs_ran, ratio, simulated,
+};
 
 /// Pairs that are shown one by one, half of them the best and half the worst.
 const SHOWN: usize = 20;
@@ -17,23 +18,17 @@ pub(super) fn text(answer: &PairsAnswer, files: Files<'_>, width: usize) -> Stri
     sheet.unfinished(answer.unfinished(files).as_ref());
     findings.sentences().iter().for_each(|sentence| sheet.paragraph("", 0, sentence));
     simulated(&answer.campaign).iter().for_each(|note| sheet.paragraph("", 0, note));
-    let level = answer.seats.level.name();
-    let [one, other] = answer.contexts();
-    sheet.paragraph(
-        "",
-        0,
-        &format!(
-            "Two programs share one {level}: one ran on context {one}, the other on {other}. {} \
-             were made.",
-            figures::counted(answer.outcome.measurements, "measurement")
-        ),
-    );
+    let made = answer.outcome.measurements;
+    sheet.paragraph("", 0, &pairs_ran(answer.seats.level, &answer.contexts(), made));
     for about in &answer.notes {
         sheet.paragraph("note: ", 6, &note(about));
     }
     let mut text = sheet.text;
     text += "\n";
     text += &table(&PairsFindings::PROGRAM_HEAD, programs(answer), &[1], width, &[3, 4]);
+    for line in findings.legend() {
+        text += &format!("  {}\n", one_line(&line));
+    }
     if let Some(matrix) = matrix(&findings, width) {
         text += "\nWeighted speed-up beside each other, by number (1: as one after the other)\n";
         text += &matrix;
