@@ -10,6 +10,7 @@ use crate::search::PairsQuestion;
 use pinwise_campaign::Record;
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Draws behind each interval.
 const DRAWS: usize = 1000;
@@ -35,14 +36,10 @@ impl Resampled {
         let mut draws: Vec<f64> = draws.collect();
         draws.sort_by(f64::total_cmp);
         let out = ((1.0 - confidence) / 2.0 * draws.len() as f64).floor() as usize;
-        let end = |at: Option<usize>| {
-            at.and_then(|at| draws.get(at)).copied().filter(|end| end.is_finite())
-        };
-        let (low, high) = (end(Some(out)), end(draws.len().checked_sub(out + 1)));
-        match (low, high) {
-            (Some(_), Some(_)) => Self { value, low, high },
-            _ => Self { value, low: None, high: None },
-        }
+        let end = |at: usize| draws.get(at).copied().filter(|end| end.is_finite());
+        let ends = (end(out), draws.len().checked_sub(out + 1).and_then(end));
+        let (low, high) = if let (Some(_), Some(_)) = ends { ends } else { (None, None) };
+        Self { value, low, high }
     }
 
     /// Whether it is above `bound` beyond its interval.
@@ -315,7 +312,7 @@ impl RivalPairings {
 
     /// How often each pair is what a better pairing differs in.
     pub(crate) fn open_pairs(&self) -> Vec<([usize; 2], usize)> {
-        let mut open: std::collections::BTreeMap<[usize; 2], usize> = Default::default();
+        let mut open: BTreeMap<[usize; 2], usize> = BTreeMap::new();
         for other in &self.better {
             let added = other.pairs.iter().filter(|pair| !self.best.pairs.contains(pair));
             let gone = self.best.pairs.iter().filter(|pair| !other.pairs.contains(pair));

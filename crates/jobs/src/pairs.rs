@@ -132,7 +132,8 @@ impl PairsAnswer {
     pub fn findings(&self) -> PairsFindings<'_> {
         let confidence = self.request.question.confidence;
         let Self { outcome, names, commands, .. } = self;
-        PairsFindings { outcome, names, commands, confidence }
+        let busy = self.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
+        PairsFindings { outcome, names, commands, confidence, busy }
     }
 
     /// The contexts of both sides.

@@ -19,6 +19,8 @@ pub struct PairsFindings<'a> {
     pub commands: &'a [String],
     /// The confidence of the pairing and of every interval.
     pub confidence: f64,
+    /// Whether other programs took part of the machine.
+    pub busy: bool,
 }
 
 impl PairsFindings<'_> {
@@ -72,6 +74,13 @@ impl PairsFindings<'_> {
                 "Measure more to decide: give a larger --budget.".to_owned()
             }
         });
+        if self.busy {
+            sentences.push(
+                "Other programs ran meanwhile: a pair leaves them no context, and looks worse than \
+                 it is. Repeat when quiet."
+                    .to_owned(),
+            );
+        }
         for &program in &outcome.apart {
             let name = &self.names[program];
             sentences.push(format!("{name} loses beside every other program: run it alone."));
@@ -201,5 +210,76 @@ fn ends(number: &Resampled, show: impl Fn(f64) -> String) -> String {
     match (number.low, number.high) {
         (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_coscheduling::PairsQuestion;
+    use pinwise_coscheduling::PairsVerdict::{Alone, Incomplete, Paired, Undecided};
+
+    #[test]
+    fn each_verdict_says_what_to_do() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let gain = |low| Some(Resampled { value: 0.05, low: Some(low), high: Some(0.1) });
+        let pairing = |one, other, alone| Pairing { pairs: vec![[one, other]], alone: vec![alone] };
+        let said = |verdict, gain| {
+            let mut outcome = PairsOutcome::of(&[], 3, &PairsQuestion::default());
+            outcome.verdict = verdict;
+            outcome.gain = gain;
+            outcome.pairing = match verdict {
+                Incomplete => None,
+                Alone => Some(Pairing { pairs: vec![], alone: vec![0, 1, 2] }),
+                Paired | Undecided => Some(pairing(0, 2, 1)),
+            };
+            outcome.rival = (verdict == Undecided).then(|| pairing(0, 1, 2));
+            let (outcome, names) = (&outcome, &names[..]);
+            let commands = names;
+            let findings =
+                PairsFindings { outcome, names, commands, confidence: 0.95, busy: false };
+            [vec![findings.verdict()], findings.sentences()].concat().join(" ")
+        };
+        let over = "over a random pairing (95 % interval";
+        let sure = "No other pairing is better by 1 % or more (95 % confidence).";
+        let more = "Measure more to decide: give a larger --budget.";
+        for (verdict, gain, text) in [
+            (
+                Paired,
+                gain(0.01),
+                format!(
+                    "Run a beside c; run b alone. That is +5.0 % {over} +1.0 % to +10.0 %), from \
+                     fresh runs. {sure}"
+                ),
+            ),
+            (
+                Paired,
+                gain(-0.01),
+                format!(
+                    "Run a beside c; run b alone. It hardly matters: +5.0 % {over} -1.0 % to \
+                     +10.0 %), from fresh runs. {sure}"
+                ),
+            ),
+            (
+                Undecided,
+                None,
+                format!(
+                    "Undecided. Best so far: run a beside c; run b alone. This may be better: run \
+                     a beside b; run c alone. No fresh runs show what it gains: give a larger \
+                     --budget. {more}"
+                ),
+            ),
+            (
+                Alone,
+                gain(0.01),
+                format!(
+                    "Run each program alone: no two gain beside each other. That is +5.0 % {over} \
+                     +1.0 % to +10.0 %), from fresh runs. {sure}"
+                ),
+            ),
+            (Incomplete, None, format!("No pairing yet: 0 of 3 pairs have been measured. {more}")),
+        ] {
+            assert_eq!(said(verdict, gain), text);
+        }
     }
 }

@@ -46,8 +46,8 @@ struct PairSide {
 }
 
 impl PairsTestbed {
-    /// Runs of a program are enough at this spread, since it ends where it begins: each is a new
-    /// process. Two in any case.
+    /// When a program has enough runs. Each is a new process, so that only caches and files warm
+    /// up: few runs do.
     pub const FAME: Fame = Fame { maiv: 0.05, least: 2, most: 8 };
 
     /// Of programs with short names. A run longer than `limit` fails. To raise `cancelled` ends any
@@ -94,21 +94,20 @@ impl PairsTestbed {
         match running.streams().and_then(|_| running.exit()) {
             Ok(exit) => Ok((running, exit)),
             Err(cause) => {
-                self.finish(running)?;
+                self.finish(name, running)?;
                 Err(failed(cause))
             }
         }
     }
 
     /// Ends what is left of a program, and gives its number up.
-    fn finish(&mut self, mut running: LaunchedProgram) -> Result<(), TargetError> {
+    fn finish(&mut self, name: &str, mut running: LaunchedProgram) -> Result<(), TargetError> {
         running.end();
         // From here on its number may mean another process.
-        self.guardian.enter(&[GuardianEntry::Ended { pid: running.pid() }])?;
-        running
-            .wait()
-            .map(drop)
-            .map_err(|cause| TargetError::Launch { program: running.pid().to_string(), cause })
+        let told = self.guardian.enter(&[GuardianEntry::Ended { pid: running.pid() }]);
+        let waited = running.wait();
+        told?;
+        waited.map(drop).map_err(|cause| TargetError::Launch { program: name.to_owned(), cause })
     }
 
     fn begin(&mut self, setting: &Setting) -> Result<Vec<PairSide>, MeasureError> {
@@ -143,7 +142,7 @@ impl PairsTestbed {
         let mut done = Ok(());
         let mut seconds = Vec::new();
         for side in sides {
-            done = done.and(self.finish(side.running));
+            done = done.and(self.finish(&side.name, side.running));
             seconds.push(side.seconds);
         }
         done.map(|()| seconds)
@@ -208,7 +207,7 @@ impl PairsTestbed {
         side.seconds.push(took.as_secs_f64());
         let (running, exit) = self.start(&side.name, &side.launch)?;
         side.exit = exit;
-        self.finish(std::mem::replace(&mut side.running, running))
+        self.finish(&side.name, std::mem::replace(&mut side.running, running))
     }
 }
 
