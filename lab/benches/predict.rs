@@ -22,11 +22,8 @@ fn blackbox() -> (BlackBox, SharingTree, Vec<Vec<u32>>) {
         &Machine::model("ultrasparc-t2").expect("it is built in"),
         Alike::ByStructure,
     );
-    let threads = (0..24).map(|index| Thread {
-        name: format!("{index}"),
-        role: ["R", "P", "T"][index % 3].into(),
-        instance: index / 3,
-    });
+    let threads =
+        (0..24).map(|index| Thread::new(format!("{index}"), ["R", "P", "T"][index % 3], index / 3));
     let thread_kinds =
         ThreadKinds::new(&Workload { name: "IPFwd".into(), threads: threads.collect() });
     let local = CoreLocal::new(&tree, DomainKind::Core, 1).expect("the T2 has cores");

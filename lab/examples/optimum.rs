@@ -113,10 +113,12 @@ fn mixed(
     level: DomainKind,
     random: &mut Random,
 ) -> Result<BlackBox, Box<dyn Error>> {
-    let threads = (0..3 * INSTANCES).map(|index| Thread {
-        name: format!("t{index}"),
-        role: format!("{}{}", ROLES[index % 3], index / 3 % applications),
-        instance: index / 3,
+    let threads = (0..3 * INSTANCES).map(|index| {
+        Thread::new(
+            format!("t{index}"),
+            format!("{}{}", ROLES[index % 3], index / 3 % applications),
+            index / 3,
+        )
     });
     let thread_kinds =
         ThreadKinds::new(&Workload { name: "a mix".into(), threads: threads.collect() });

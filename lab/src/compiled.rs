@@ -374,10 +374,8 @@ mod tests {
     fn blackbox(shape: &str, level: DomainKind, instances: &str) -> (BlackBox, SharingTree) {
         let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
         let threads = instances.split(' ').enumerate().flat_map(|(instance, roles)| {
-            roles.chars().map(move |role| Thread {
-                name: format!("{role}{instance}"),
-                role: role.to_string(),
-                instance,
+            roles.chars().map(move |role| {
+                Thread::new(format!("{role}{instance}"), role.to_string(), instance)
             })
         });
         let kinds =

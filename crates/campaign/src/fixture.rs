@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub(crate) fn campaign() -> NewCampaign {
-    let thread = |name: &str| Thread { name: name.into(), role: name.into(), instance: 0 };
+    let thread = |name: &str| Thread::new(name, name, 0);
     NewCampaign {
         kind: Kind::Place,
         parent: None,

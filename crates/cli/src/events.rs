@@ -109,7 +109,7 @@ impl Events for Terminal {
             Event::Search { number, of, name } => {
                 output::aside(&format!("search {number} of {of}: {name}"));
             }
-            Event::Comparison => output::aside("comparing everything on fresh windows"),
+            Event::Comparison => output::aside("comparing on fresh windows"),
             Event::Measuring { budget, unit } => {
                 self.progress = Some(ProgressLine::new(budget, unit.clone()));
             }

@@ -90,6 +90,8 @@ commands! {
 
 /// Does what the command line says. Returns the exit code.
 pub fn main() -> ExitCode {
+    // Holds for the guardian, too.
+    pinwise_linux::capabilities::give_up_unneeded();
     // The guardian is this program started again; it must do nothing else first.
     if pinwise_jobs::served_as_guardian() {
         return ExitCode::SUCCESS;

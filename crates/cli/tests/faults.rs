@@ -6,7 +6,7 @@ mod support;
 use pinwise_synthetic::not_judged;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
@@ -16,6 +16,9 @@ const DISKS: std::ops::RangeInclusive<u32> = 1..=30;
 
 /// Limits of open files. The loader of programs needs four.
 const DESCRIPTORS: [u32; 10] = [4, 5, 6, 7, 8, 9, 10, 12, 16, 24];
+
+/// How often `place` runs with a wall clock that jumps.
+const CLOCKS: u32 = 5;
 
 /// How often a process is stopped while threads are pinned.
 const STOPS: u32 = 5;
@@ -115,6 +118,71 @@ fn a_process_that_is_stopped_while_threads_are_pinned_changes_nothing_in_the_end
     }
 }
 
+/// A wall clock that jumps by up to a day, forward and back, each time somebody looks.
+const JUMPING_CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static long jump(void) {
+  static unsigned looks;
+  return (long)(__sync_fetch_and_add(&looks, 1) * 2654435761u % 172800u) - 86400;
+}
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  int failed = syscall(SYS_clock_gettime, clock, now);
+  if (clock == CLOCK_REALTIME) now->tv_sec += jump();
+  return failed;
+}
+int gettimeofday(struct timeval *now, void *zone) {
+  struct timespec exact;
+  clock_gettime(CLOCK_REALTIME, &exact);
+  now->tv_sec = exact.tv_sec;
+  now->tv_usec = exact.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t *now) {
+  struct timespec exact;
+  clock_gettime(CLOCK_REALTIME, &exact);
+  if (now) *now = exact.tv_sec;
+  return exact.tv_sec;
+}
+"#;
+
+#[test]
+fn a_wall_clock_that_jumps_changes_neither_budget_nor_answer() {
+    let Some(compiler) = tool("gcc") else { return };
+    let folder = TempDir::new().unwrap();
+    let [source, clock] = ["clock.c", "clock.so"].map(|name| folder.path().join(name));
+    std::fs::write(&source, JUMPING_CLOCK).unwrap();
+    let built = Command::new(compiler)
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&clock, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let date = Command::new("date").args(["+%s", "-d", "now"]).env("LD_PRELOAD", &clock).output();
+    let date: u64 = String::from_utf8(date.unwrap().stdout).unwrap().trim().parse().unwrap();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    assert!(date.abs_diff(now) > 3600, "the clock does not jump: {date} {now}");
+
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    for campaign in 1..=CLOCKS {
+        let mut place = target.place("3s");
+        place.arg("--json").env("XDG_DATA_HOME", folder.path()).env("LD_PRELOAD", &clock);
+        let output = place.output().unwrap();
+        check_end(&output, "place");
+        let answer = json(&output);
+        let (seconds, measurements) = (&answer["seconds"], &answer["measurements"]);
+        // Each jump is a day or so: a budget by this clock would end at once, or never.
+        assert!((0.1..600.0).contains(&seconds.as_f64().unwrap()), "{answer}");
+        assert!(measurements.as_u64() > Some(3), "{answer}");
+        assert_eq!(answer["campaign"], campaign, "{answer}");
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
+    }
+}
+
 /// Loads a filter that refuses `sched_setaffinity` with EPERM, and becomes the command.
 const WITHOUT_SETAFFINITY: &str = r#"
 import ctypes, os, struct, sys
@@ -180,6 +248,44 @@ fn a_process_that_proc_hides_is_refused_and_own_programs_are_placed() {
     }
     assert!(said.contains("there is no process") && said.contains("hidden 2\n"), "{said}");
     assert!(said.contains("own 0\n"), "{said}");
+}
+
+/// The effective capabilities that a file like `/proc/PID/status` shows.
+fn capabilities(status: &Path) -> u64 {
+    let text = std::fs::read_to_string(status).unwrap();
+    let set = text.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    u64::from_str_radix(set, 16).unwrap()
+}
+
+#[test]
+fn root_gives_up_what_pinwise_does_not_need_and_its_programs_keep_it() {
+    let proc = |pid: &str| PathBuf::from(format!("/proc/{pid}/status"));
+    let own = capabilities(&proc("self"));
+    let (sys_module, sys_ptrace, sys_nice) = (1 << 16, 1 << 19, 1 << 23);
+    if own & sys_module == 0 || own & sys_ptrace == 0 {
+        not_judged("this user may load no kernel modules anyway");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let mut place = Program::start(target.place("10m").stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until(PATIENCE, "pins", || target.affinities() != before);
+    let children = format!("/proc/{0}/task/{0}/children", place.pid());
+    let children = std::fs::read_to_string(children).unwrap();
+    let guardian = children.split_whitespace().next().expect("a guardian");
+    for pid in [place.pid().to_string().as_str(), guardian] {
+        let kept = capabilities(&proc(pid));
+        assert_eq!(kept & (sys_module | sys_nice), sys_nice, "{kept:x}");
+    }
+    signal(place.pid(), Signal::INT);
+    assert_eq!(place.ended(PATIENCE).code(), Some(130));
+
+    let status = folder.path().join("status");
+    let script = format!("cat /proc/self/status >{}; : {{n}}", status.display());
+    let words = ["threads", "--max", "2", "--budget", "1s", "--", "sh", "-c", &script];
+    check_end(&pinwise(words), "threads");
+    assert_eq!(capabilities(&status), own, "a program runs as without pinwise");
 }
 
 #[test]

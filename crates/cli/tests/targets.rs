@@ -149,19 +149,41 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
 }
 
 #[test]
-fn a_refusal_comes_with_the_threads_that_were_left_alone_for_their_affinity() {
+fn threads_that_confined_themselves_are_placed_within_that() {
     let Some(taskset) = tool("taskset") else { return };
     let folder = TempDir::new().unwrap();
     let target = Target::start("intadd", folder.path());
     let before = target.affinities();
+    let cpus = before.values().next().unwrap();
+    let (cpu, other) = (cpus.split(['-', ',']).next().unwrap(), cpus.rsplit(['-', ',']).next());
+    let Some(other) = other.filter(|other| *other != cpu) else { return };
     // Two of the three threads of the pipeline.
     for thread in before.keys().rev().take(2) {
-        let cpu = before[thread].split(['-', ',']).next().unwrap();
         let thread = thread.to_string();
         let confined = Command::new(&taskset).args(["-pc", cpu, &thread]).output().unwrap();
         assert!(confined.status.success());
     }
-    let refused = target.place("20").output().unwrap();
+    let confined = target.affinities();
+    let both = format!("{cpu},{other}");
+    let output = target.place("40").args(["--cpus", &both, "--json"]).output().unwrap();
+    let (placed, said) = (json(&output), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(target.affinities(), confined);
+    let note = format!("placed only within their own affinity (CPU {cpu}): ipfwd0-P, ipfwd0-T");
+    assert!(said.contains(&note), "{said}");
+    assert_eq!(placed["assignments"], "2", "{placed:#}");
+    for one in placed["best"]["assignment"].as_array().unwrap() {
+        assert!(
+            one["thread"] == "ipfwd0-R" || one["cpu"] == cpu.parse::<u32>().unwrap(),
+            "{placed:#}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_comes_with_the_threads_that_were_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let refused = target.place("20").args(["--exclude", "[PT]$"]).output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{said}");
     let [.., note, error] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };

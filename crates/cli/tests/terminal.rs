@@ -34,11 +34,7 @@ fn assert_safe(output: &Output) {
 /// A store from a stranger.
 fn store(path: &Path) {
     let machine = Machine { name: HOSTILE.into(), ..Machine::from_shape("2").unwrap() };
-    let thread = |number: usize| Thread {
-        name: format!("{HOSTILE}{number}"),
-        role: HOSTILE.into(),
-        instance: 0,
-    };
+    let thread = |number: usize| Thread::new(format!("{HOSTILE}{number}"), HOSTILE, 0);
     let question = PlacementQuestion::new(StrategyName::Exhaustive, Budget::Measurements(9));
     let campaign = NewCampaign {
         kind: Kind::Place,

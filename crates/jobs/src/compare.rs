@@ -27,7 +27,7 @@ use pinwise_placement::{
     LeftOutReason, Outcome, PlacementQuestion, PlacementSearch, StrategyName, WayResult,
 };
 use pinwise_present::{Files, Notice, Planned, Summary, Unfinished, notice};
-use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
+use pinwise_topology::{Assignment, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -166,9 +166,7 @@ impl Job for CompareRequest {
         with_left_alone(ensure_choice(&prepared), &*prepared.testbed, events)?;
         let PreparedSearch { request, testbed, new, search } = prepared;
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;
-        let tree = SharingTree::new(&new.machine, new.alike);
-        let threads = new.workload.threads.len();
-        let mut ways = chance(&self, &request.question, &tree, threads)?;
+        let mut ways = chance(&self, &request.question, search.space());
         let mut searches = Vec::new();
         for way in &WAYS {
             let mut of_way = request.clone();
@@ -190,7 +188,8 @@ impl Job for CompareRequest {
                 };
             }
             let search = |outlook| {
-                PlacementSearch::new(&of_way.question, &tree, &new.workload).map(|_| outlook)
+                PlacementSearch::new(&of_way.question, search.space().tree(), &new.workload)
+                    .map(|_| outlook)
             };
             match profiling.and_then(search) {
                 Ok(outlook) => {
@@ -343,22 +342,14 @@ impl CompareQuestion {
 }
 
 /// The ways that need no search: the unpinned program, and chance.
-fn chance(
-    asked: &CompareRequest,
-    question: &PlacementQuestion,
-    tree: &SharingTree,
-    threads: usize,
-) -> Result<ComparedWays, JobError> {
-    let per_context = match question.per_context {
-        Some(most) => PerContext::AtMost(most),
-        None if threads > tree.leaves().len() => PerContext::Any,
-        None => PerContext::AtMost(1),
-    };
-    let space = Space::new(tree.clone(), threads, per_context)?;
+fn chance(asked: &CompareRequest, question: &PlacementQuestion, space: &Space) -> ComparedWays {
     let mut random = Random::new(question.seed);
     let drawn: Vec<Assignment> = (0..asked.draws).map(|_| space.sample(&mut random)).collect();
-    let even =
-        (0..asked.draws).map(|_| space.canonical(&balanced(tree, threads, &mut random))).collect();
+    let mut even = || {
+        let balanced = balanced(space.tree(), space.threads(), &mut random);
+        space.canonical(&space.nearest(&balanced))
+    };
+    let even = (0..asked.draws).map(|_| even()).collect();
     let contender = |name: &str, entry| Contender {
         name: name.into(),
         entry,
@@ -366,7 +357,7 @@ fn chance(
         campaign: None,
         claim: None,
     };
-    Ok(ComparedWays {
+    ComparedWays {
         contenders: vec![
             contender("OS default", WayResult::Unpinned),
             contender("naive", WayResult::Drawn(drawn)),
@@ -377,7 +368,7 @@ fn chance(
         confidence: question.confidence,
         within: question.within,
         seed: question.seed,
-    })
+    }
 }
 
 /// The question of a search.

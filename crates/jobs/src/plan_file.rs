@@ -336,6 +336,12 @@ mod tests {
     #[test]
     fn notes_that_explain_a_result_do_not_weaken_its_plan() {
         let (reason, names) = (LeftAlone::HardlyRuns, Default::default());
+        let watched = ThreadsNote::WatchedOtherwise {
+            probes: 1,
+            of: 2,
+            by: "ebpf".to_owned(),
+            later: "proc".to_owned(),
+        };
         let explaining = [
             tagged(&LastComparisonNote::DefaultAssumed { n: 2, threads: None }, ""),
             tagged(&LastComparisonNote::DefaultInferred { n: 2, threads: 3 }, ""),
@@ -344,6 +350,7 @@ mod tests {
             tagged(&ThreadsNote::CutOff { n: 2, asked: true }, ""),
             tagged(&ThreadsNote::Translated { counts_n: true, n: [1, 2], threads: [1, 2] }, ""),
             tagged(&ThreadsNote::Set { n: 2 }, ""),
+            tagged(&watched, ""),
             tagged(&ThreadsNote::LimitsRestored, ""),
             tagged(&ThreadsNote::Pieces { pieces: 2 }, ""),
             tagged(&Met::MetricRead { counter: true, by_name: true }, ""),

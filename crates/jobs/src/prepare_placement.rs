@@ -149,8 +149,8 @@ fn prepare_memory(request: &mut PlacementRequest, events: &mut dyn Events) -> Re
     Ok(())
 }
 
-/// Gives `checked` back. If it is an error, notes on threads that are left alone come first: they
-/// may be its cause.
+/// Gives `checked` back. If it is an error, notes on threads that are left alone or keep to some
+/// CPUs come first: they may be its cause.
 pub(crate) fn with_left_alone<T>(
     checked: Result<T, JobError>,
     testbed: &dyn OpenSubject,
@@ -158,7 +158,7 @@ pub(crate) fn with_left_alone<T>(
 ) -> Result<T, JobError> {
     if checked.is_err() {
         for about in testbed.notes() {
-            if let ProgramNote::LeftAlone { .. } = about {
+            if let ProgramNote::LeftAlone { .. } | ProgramNote::KeepsTo { .. } = about {
                 note(events, about)?;
             }
         }
@@ -180,8 +180,9 @@ pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
         Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
         _ => String::new(),
     };
+    let alike = if search.space().is_masked() { "" } else { ", all alike" };
     Err(JobError::failed(format!(
-        "{} has {threads} for {} contexts, all alike: there is only one assignment, so there is \
+        "{} has {threads} for {} contexts{alike}: there is only one assignment, so there is \
          nothing to choose{remedy}",
         new.workload.name,
         SharingTree::new(&new.machine, new.alike).leaves().len()

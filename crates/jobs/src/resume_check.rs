@@ -58,9 +58,6 @@ fn changed(
     if let Some(change) = machine_changed(&before.machine, &machine) {
         return Some(change);
     }
-    if testbed.workload().threads != before.workload.threads {
-        return Some("the program's threads are no longer those it was begun with".to_owned());
-    }
     let affinities = testbed.affinities();
     let differs = |(name, before): (&String, &CpuSet)| {
         let now = affinities.get(name).filter(|now| *now != before)?;
@@ -69,7 +66,9 @@ fn changed(
              pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
         ))
     };
-    request.affinities.iter().find_map(differs)
+    let other = testbed.workload().threads != before.workload.threads;
+    let others = "the program's threads are no longer those it was begun with";
+    request.affinities.iter().find_map(differs).or_else(|| other.then(|| others.to_owned()))
 }
 
 fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {

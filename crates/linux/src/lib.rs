@@ -54,7 +54,7 @@ pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
 pub use signal_relay::pass_on;
 pub use stream::{OutputLine, Streams, Tail, each_line, follow, quotable};
-pub use target::{MovedThread, Target, common_contexts, described, pause, usual_mask};
+pub use target::{MovedThread, Target, common_contexts, described, pause};
 pub use target_error::{TargetError, why_not_started};
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};

@@ -41,15 +41,6 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The CPUs on which threads with these masks are placed. Masks above one CPU come first, then the
-/// most frequent, then the largest. A thread that may not use all of these CPUs is not placed.
-pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
-    let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
-    // A mask of one CPU leaves no choice. Of equal masks it takes the first.
-    let usual = masks.iter().rev().max_by_key(|mask| (mask.len() > 1, frequency(mask), mask.len()));
-    usual.cloned().unwrap_or_default()
-}
-
 /// A thread that was pinned.
 #[derive(Debug)]
 struct PinnedThread {
@@ -581,22 +572,6 @@ mod tests {
     use super::*;
     use crate::fixture::Killed;
     use std::process::Command;
-
-    #[test]
-    fn threads_are_placed_where_most_of_them_may_run() {
-        for (masks, usual) in [
-            (&["0-7", "2-3", "2-3"][..], "2,3"),
-            (&["0-7", "0-7", "0-7", "0"], "0-7"),
-            (&["2-5", "0-7", "8-15"], "0-7"),
-            (&["0", "0", "0", "0,1"], "0,1"),
-            (&["0", "1"], "0"),
-            (&[], ""),
-        ] {
-            let parsed: Vec<CpuSet> =
-                masks.iter().map(|list| CpuSet::parse_list(list).unwrap()).collect();
-            assert_eq!(usual_mask(&parsed).to_string(), usual, "{masks:?}");
-        }
-    }
 
     #[test]
     fn pins_of_ended_threads_are_kept_until_no_thread_is_new() {

@@ -72,7 +72,7 @@ pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
                 Some(order) => format!("{}#{order}", thread.comm),
                 None => thread.comm.into(),
             };
-            Thread { name, role, instance: instance_of[&(thread.process, number)] }
+            Thread::new(name, role, instance_of[&(thread.process, number)])
         })
         .collect()
 }

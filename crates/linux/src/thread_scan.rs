@@ -167,7 +167,7 @@ mod tests {
     fn two_scans_together_leave_a_helper_alone_and_keep_one_that_began_late() {
         let one = |tid, share: f64| ScannedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
-            thread: Thread { name: String::new(), role: String::new(), instance: 0 },
+            thread: Thread::new("", "", 0),
             comm: String::new(),
             process: 0,
             share,
@@ -182,7 +182,7 @@ mod tests {
     fn a_crew_is_the_same_when_no_runner_came_or_went() {
         let one = |tid, runs| ScannedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
-            thread: Thread { name: String::new(), role: String::new(), instance: 0 },
+            thread: Thread::new("", "", 0),
             comm: String::new(),
             process: 0,
             share: 0.0,

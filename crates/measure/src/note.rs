@@ -18,7 +18,7 @@ pub enum LeftAlone {
     Excluded,
     /// It runs, but was not placed when the campaign began.
     Unknown,
-    /// Its own affinity lacks contexts of the search.
+    /// Its own affinity has no context of the search, or there are too many different ones.
     Confined,
 }
 
@@ -162,6 +162,13 @@ pub enum ProgramNote {
         reason: LeftAlone,
         /// How many have which name.
         names: BTreeMap<String, usize>,
+    },
+    /// Threads that are placed only on some of the contexts: they have no others.
+    KeepsTo {
+        /// How many have which name.
+        names: BTreeMap<String, usize>,
+        /// The CPUs that one or another of them has.
+        cpus: String,
     },
     /// The measuring thread is not SCHED_FIFO, so windows are less punctual.
     NotPunctual {

@@ -1,5 +1,6 @@
 //! A workload: the threads to place.
 
+use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// One thread of a workload.
@@ -13,6 +14,16 @@ pub struct Thread {
     pub role: String,
     /// Which instance of the application it belongs to, counted from 0.
     pub instance: usize,
+    /// The CPUs to which its program confines it; absent if it may use all those of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_to: Option<CpuSet>,
+}
+
+impl Thread {
+    /// A thread that may use all CPUs.
+    pub fn new(name: impl Into<String>, role: impl Into<String>, instance: usize) -> Self {
+        Self { name: name.into(), role: role.into(), instance, keeps_to: None }
+    }
 }
 
 /// The application instances that run together, each with its threads.
@@ -29,13 +40,14 @@ impl Workload {
     /// and `tx`, the threads of the first instance are `rx0` and `tx0`.
     pub fn new(name: impl Into<String>, instances: &[&[&str]]) -> Self {
         let threads = instances.iter().enumerate().flat_map(|(instance, roles)| {
-            roles.iter().map(move |role| Thread {
-                name: format!("{role}{instance}"),
-                role: (*role).to_owned(),
-                instance,
-            })
+            roles.iter().map(move |role| Thread::new(format!("{role}{instance}"), *role, instance))
         });
         Self { name: name.into(), threads: threads.collect() }
+    }
+
+    /// The CPUs to which each thread keeps, as a space of assignments takes them.
+    pub fn masks(&self) -> Vec<Option<CpuSet>> {
+        self.threads.iter().map(|thread| thread.keeps_to.clone()).collect()
     }
 
     /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none
@@ -58,4 +70,22 @@ pub struct PinnedInstance {
     pub instance: usize,
     /// The leaf of each of its threads, in the order in which the workload has them.
     pub leaves: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_keeps_the_mask_of_a_thread_and_an_older_one_has_none() {
+        let old = r#"{"name":"w#1","role":"w","instance":0}"#;
+        let free: Thread = serde_json::from_str(old).unwrap();
+        assert_eq!((serde_json::to_string(&free).unwrap().as_str(), &free.keeps_to), (old, &None));
+        let keeps_to = Some(CpuSet::parse_list("2-3").unwrap());
+        let confined = Thread { keeps_to: keeps_to.clone(), ..free };
+        let stored = serde_json::to_string(&confined).unwrap();
+        assert_eq!(serde_json::from_str::<Thread>(&stored).unwrap(), confined);
+        let workload = Workload { name: "w".into(), threads: vec![confined] };
+        assert_eq!(workload.masks(), [keeps_to]);
+    }
 }

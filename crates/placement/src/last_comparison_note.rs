@@ -124,6 +124,9 @@ pub enum LastComparisonNote {
     Set {
         /// The number.
         n: u32,
+        /// Whether the plan pins threads, which is not done yet.
+        #[serde(default)]
+        pins: bool,
     },
     /// A sentence with a small first letter and no full stop: from a store that was written before
     /// notes had kinds.

@@ -111,7 +111,7 @@ impl PlanNote {
     }
 
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
-    pub const EXPLAINING: [&str; 15] = [
+    pub const EXPLAINING: [&str; 17] = [
         "drift",
         "default_assumed",
         "default_inferred",
@@ -124,7 +124,10 @@ impl PlanNote {
         "metric_read",
         "lines_added",
         "left_alone",
+        "keeps_to",
         "pieces",
+        // Fresh windows decide, and they do not need this.
+        "watched_otherwise",
         "memory_remote",
         "memory_not_returned",
     ];

@@ -104,7 +104,10 @@ impl PlacementSearch {
         tree: &SharingTree,
         workload: &Workload,
     ) -> Result<Self, SearchError> {
-        let space = narrow_space(question, tree, workload.threads.len())?;
+        let space = narrow_space(question, tree, workload)?;
+        if space.is_masked() && question.strategy == StrategyName::Blackbox {
+            return Err(SearchError::Masked { workload: workload.name.clone() });
+        }
         // A search that cannot work is refused before anything is measured.
         let predicting = (question.strategy == StrategyName::Blackbox)
             .then(|| Predicting::new(question, tree, workload))
@@ -116,7 +119,7 @@ impl PlacementSearch {
             return Err(SearchError::TooSmall { least, budget, enough: 2 * least });
         }
         let contexts = tree.leaves().len() as u32;
-        // Threads in order, one on each context, round and round. It is in every space, and what
+        // Threads in order, one on each context, round and round, as far as they may be there: what
         // many would do by hand.
         let in_turn = Assignment::new(
             (0..workload.threads.len() as u32).map(|thread| thread % contexts).collect(),
@@ -125,7 +128,7 @@ impl PlacementSearch {
             question: question.clone(),
             workload: workload.clone(),
             random: Random::new(question.seed),
-            reference: space.canonical(&in_turn),
+            reference: space.canonical(&space.nearest(&in_turn)),
             space,
             approach: None,
             predicting,
@@ -174,7 +177,7 @@ impl PlacementSearch {
         let one = |space: &Space| space.count() == BigUint::from(1_u32);
         let open =
             self.question.per_context.is_none() && self.question.strategy != StrategyName::Blackbox;
-        let wide = || Space::new(self.space.tree().clone(), self.space.threads(), PerContext::Any);
+        let wide = || self.space.with_per_context(PerContext::Any);
         one(&self.space) && (!open || wide().is_ok_and(|wide| one(&wide)))
     }
 

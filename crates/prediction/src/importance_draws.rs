@@ -7,9 +7,11 @@
 //!
 //! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled assignments. One step
 //! moves a thread to a random context; where that is full, it exchanges the thread with one there.
-//! Both are as likely as their reverse. A chain starts anywhere and cools down over its first half.
-//! It keeps its temperature over the second half and gives its last state. Each draw has its own
-//! chain, so draws are independent.
+//! Both are as likely as their reverse. A step to where a thread may not be is not made. A chain
+//! starts anywhere and cools down over its first half. It keeps its temperature over the second
+//! half and gives its last state. Each draw has its own chain, so draws are independent. Masks may
+//! divide a space into parts that no steps connect. A chain then stays in the part where it starts.
+//! The larger a part is, the more often a chain starts there.
 
 use crate::{Change, PredictedWalk, Predictor};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
@@ -42,6 +44,7 @@ pub fn draw(
 
 /// A walk over the labelled assignments of a space.
 struct MarkovChain<'a> {
+    space: &'a Space,
     walk: Box<dyn PredictedWalk + 'a>,
     leaves: Vec<u32>,
     /// The threads on every context.
@@ -52,7 +55,7 @@ struct MarkovChain<'a> {
 
 impl<'a> MarkovChain<'a> {
     /// A walk that begins anywhere.
-    fn new(predictor: &'a dyn Predictor, space: &Space, random: &mut Random) -> Self {
+    fn new(predictor: &'a dyn Predictor, space: &'a Space, random: &mut Random) -> Self {
         let leaves = space.sample(random).leaves().to_vec();
         let mut held = vec![Vec::new(); space.tree().leaves().len()];
         leaves.iter().enumerate().for_each(|(thread, leaf)| held[*leaf as usize].push(thread));
@@ -61,6 +64,7 @@ impl<'a> MarkovChain<'a> {
             PerContext::Any => usize::MAX,
         };
         Self {
+            space,
             walk: predictor.walk(&leaves),
             predicted: predictor.predict(&leaves),
             leaves,
@@ -82,6 +86,10 @@ impl<'a> MarkovChain<'a> {
         let there = &self.held[to as usize];
         let other = (there.len() >= self.capacity)
             .then(|| there[random.below(there.len() as u64) as usize]);
+        let may_stay = |other| self.space.may(other, from);
+        if !self.space.may(thread, to) || !other.is_none_or(may_stay) {
+            return;
+        }
         self.place(thread, other, from, to);
         let predicted = self.walk.step(&self.leaves, Change { thread, other, from, to });
         let better = predicted >= self.predicted;

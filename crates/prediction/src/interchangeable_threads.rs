@@ -128,10 +128,8 @@ pub(crate) mod tests {
 
     /// Instances by the roles of their threads: `"RPT RPT WW"`.
     pub(crate) fn workload(instances: &str) -> Workload {
-        let thread = |(instance, role): (usize, char)| Thread {
-            name: format!("{role}{instance}"),
-            role: role.to_string(),
-            instance,
+        let thread = |(instance, role): (usize, char)| {
+            Thread::new(format!("{role}{instance}"), role.to_string(), instance)
         };
         let threads = instances
             .split(' ')

@@ -128,7 +128,7 @@ fn slowed_from_other_cores(remote: &Remote) -> Vec<String> {
         (Some(_), None) => {
             "The arrangement of programs on other cores changes no time significantly.".to_owned()
         }
-        (None, _) => "Programs on other cores can be arranged in one way only.".to_owned(),
+        (None, _) => "There is only one way to arrange programs on other cores.".to_owned(),
     };
     let private = ", whose resources are private to a core";
     [

@@ -147,7 +147,7 @@ fn unclear(comparison: &Comparison, busy: bool) -> Option<String> {
         false => format!("use --rounds {}", unclear.rounds),
     };
     Some(format!(
-        "{who} may lose nothing or {} against the best: {remedy}.",
+        "{who} may be as good as the best, or {} worse: {remedy}.",
         figures::percent(unclear.high)
     ))
 }

@@ -56,7 +56,8 @@ pub use number_answer::{
 };
 pub use other_load::notable_share;
 pub use outcome::{
-    bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
+    bound_text, certified, certified_text, gap_text, outcome_text, placement_gain, profiling_end,
+    typical,
 };
 pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use pinwise_figures as figures;

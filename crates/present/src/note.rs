@@ -8,6 +8,7 @@ use pinwise_measure::{LeftAlone, MemoryUse, ProgramNote};
 use pinwise_placement::Outcome;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Notes as sentences, each with its kind and values.
@@ -108,14 +109,12 @@ pub fn note(note: &ProgramNote) -> String {
                 LeftAlone::NotIncluded => "--include does not name them".to_owned(),
                 LeftAlone::Excluded => "--exclude names them".to_owned(),
                 LeftAlone::Unknown => "they are new to the campaign (place again)".to_owned(),
-                LeftAlone::Confined => "their affinity lacks CPUs (use taskset -apc)".to_owned(),
+                LeftAlone::Confined => "their CPUs do not fit (use taskset -apc)".to_owned(),
             };
-            let name = |(name, count): (&String, &usize)| match count {
-                1 => name.clone(),
-                _ => format!("{name} ({count} of them)"),
-            };
-            let names: Vec<String> = names.iter().map(name).collect();
-            format!("threads not placed, since {reason}: {}", names.join(", "))
+            format!("threads not placed, since {reason}: {}", with_counts(names))
+        }
+        ProgramNote::KeepsTo { names, cpus } => {
+            format!("placed only within their own affinity (CPU {cpus}): {}", with_counts(names))
         }
         ProgramNote::NotPunctual { error } => {
             format!("windows are less punctual: no SCHED_FIFO ({error}); allow `ulimit -r 1`")
@@ -220,6 +219,15 @@ pub fn tagged(value: &impl Serialize, text: impl Into<String>) -> Value {
 pub fn texts(tagged: &[Value]) -> Vec<String> {
     let text = |one: &Value| one.as_str().or(one["text"].as_str()).unwrap_or_default().to_owned();
     tagged.iter().map(text).collect()
+}
+
+/// Names of threads, with their number where several have one.
+fn with_counts(names: &BTreeMap<String, usize>) -> String {
+    let name = |(name, count): (&String, &usize)| match count {
+        1 => name.clone(),
+        _ => format!("{name} ({count} of them)"),
+    };
+    names.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

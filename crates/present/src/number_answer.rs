@@ -19,8 +19,15 @@ pub enum NumberAnswer<'a> {
     Decided(NumberVerdict<'a>),
     /// Fresh windows should have compared something, and did not.
     NothingCompared(NothingCompared),
-    /// There are no fresh windows, as there is no other number.
-    Estimated(NumberEstimate),
+    /// There is no other number to compare with on fresh windows.
+    OnlyNumber {
+        /// The number.
+        n: u32,
+        /// The threads that it makes.
+        threads: u32,
+        /// Other numbers that fell below the floor.
+        below_floor: usize,
+    },
     /// The search takes no fresh windows. If anything confirms its number, something else does.
     Unconfirmed(NumberEstimate),
 }
@@ -31,7 +38,16 @@ impl NumberAnswer<'_> {
         match self {
             Self::Decided(verdict) => verdict.text(),
             Self::NothingCompared(nothing) => nothing.text(),
-            Self::Estimated(estimate) => estimate.text(),
+            Self::OnlyNumber { n, threads, below_floor } => {
+                let threads = figures::counted(u64::from(*threads), "thread");
+                match below_floor {
+                    0 => format!("n = {n} ({threads}) is the only possible number."),
+                    1 => format!("Keep n = {n} ({threads}): the other number fell below --floor."),
+                    all => format!(
+                        "Keep n = {n} ({threads}): all {all} other numbers fell below --floor."
+                    ),
+                }
+            }
             Self::Unconfirmed(estimate) => sentence(&estimate.unconfirmed()),
         }
     }
@@ -121,7 +137,14 @@ mod tests {
         assert_eq!(estimate.text(), "n = 4 (5 threads)");
         let text = NumberAnswer::Unconfirmed(estimate.clone()).text();
         assert_eq!(text, "By the probes, not confirmed: n = 4 (5 threads).");
-        assert_eq!(NumberAnswer::Estimated(estimate).text(), "n = 4 (5 threads)");
+    }
+
+    #[test]
+    fn a_number_without_another_one_is_an_answer_and_not_an_interval() {
+        let text = |below_floor| NumberAnswer::OnlyNumber { n: 2, threads: 3, below_floor }.text();
+        assert_eq!(text(0), "n = 2 (3 threads) is the only possible number.");
+        assert_eq!(text(1), "Keep n = 2 (3 threads): the other number fell below --floor.");
+        assert_eq!(text(2), "Keep n = 2 (3 threads): all 2 other numbers fell below --floor.");
     }
 
     #[test]

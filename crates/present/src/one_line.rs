@@ -91,6 +91,7 @@ fn program_notes() -> Vec<ProgramNote> {
         LeftAlone { reason: LeftAlone::Excluded, names: names() }
         LeftAlone { reason: LeftAlone::Unknown, names: names() }
         LeftAlone { reason: LeftAlone::Confined, names: names() }
+        KeepsTo { names: names(), cpus: "2-3,8".into() }
         NotPunctual { error: error() }
         NoInstructions { error: error() }
         LockUnseen {}
@@ -194,7 +195,7 @@ fn last_comparison_notes() -> Vec<LastComparisonNote> {
         WindowsMissing { windows: 12, error: error() }
         CutShort { rounds: 12, reason: failed() }
         FewRounds { rounds: 3 }
-        Set { n: 24 }
+        Set { n: 24, pins: true }
         Text { text: text() }
     );
     notes.extend(unmeasured().into_iter().flat_map(|reason| {
@@ -474,6 +475,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
             LeftAlone::HardlyRuns | LeftAlone::NotIncluded | LeftAlone::Excluded => false,
         },
         ProgramNote::CpusAway { .. }
+        | ProgramNote::KeepsTo { .. }
         | ProgramNote::MetricRead { .. }
         | ProgramNote::LinesAdded { .. }
         | ProgramNote::MetricRare { .. }

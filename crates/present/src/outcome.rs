@@ -142,13 +142,7 @@ fn evidence(
     let gap =
         gap_text(&outcome.bound).map_or_else(String::new, |gap| format!(": the gap is {gap}"));
     sheet.line("bound", &format!("{bound}{gap}"));
-    if let Some((certified, within)) = certified(question, &outcome.bound) {
-        let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
-        let text = if certified {
-            format!("certified: within {within} of the best possible, {confidence} confidence")
-        } else {
-            format!("not certified: --within asks for {within}")
-        };
+    if let Some(text) = certified_text(question, &outcome.bound) {
         sheet.line("", &text);
     }
     for note in bound_notes(&outcome.bound, &outcome.unit, typical(outcome)) {
@@ -302,6 +296,17 @@ pub fn gap_text(bound: &Bound) -> Option<String> {
 /// nothing is claimed of the gap.
 pub fn certified(question: &PlacementQuestion, bound: &Bound) -> Option<(bool, f64)> {
     Some((bound.gap_high? <= question.within, question.within))
+}
+
+/// The same in words.
+pub fn certified_text(question: &PlacementQuestion, bound: &Bound) -> Option<String> {
+    let (certified, within) = certified(question, bound)?;
+    let [within, confidence] = [within, bound.confidence].map(figures::percent);
+    Some(if certified {
+        format!("certified: within {within} of the best possible, {confidence} confidence")
+    } else {
+        format!("not certified: --within asks for {within}")
+    })
 }
 
 fn cost(cost: &SearchCost, assignments: &str) -> String {

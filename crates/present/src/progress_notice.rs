@@ -252,8 +252,7 @@ pub fn notice(notice: &Notice) -> String {
             "process {pid} did not get its number back: run the command of --set with that number"
         ),
         Notice::MeasuringCaches => {
-            "measuring the caches, up to a minute; all benchmarks then take 5 min or more"
-                .to_owned()
+            "measuring the caches, up to a minute; the benchmarks come after that".to_owned()
         }
         Notice::Characterizing { machine, levels, benchmarks, sets, runs, rounds } => {
             let levels = match levels.is_empty() {

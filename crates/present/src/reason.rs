@@ -26,7 +26,8 @@ pub fn stop_reason(reason: &StopReason) -> String {
     match reason {
         Is::FewLeft { left, of, rounds } => {
             let left = counted(*left, "assignment");
-            format!("after {rounds} rounds, {left} of {of} may be the best")
+            let rounds = counted(*rounds, "round");
+            format!("after {rounds} of the search, {left} of {of} may be the best")
         }
         Is::Tied { left, of, within } => {
             let within = percent(*within);

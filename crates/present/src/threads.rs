@@ -74,7 +74,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::Jumped(jump) => jump.to_string(),
         ThreadsNote::Text { text } => text.clone(),
         ThreadsNote::Drifting { numbers } => format!(
-            "it changed phase within probes of n = {}: use a longer --window, or --after REGEX",
+            "it changed phase within probes of n = {}: use a longer --window",
             listed(numbers)
         ),
         ThreadsNote::SingleRuns => {
@@ -214,6 +214,12 @@ impl NumberSearchStop<'_> {
                 format!("n = {n} is the only possible number")
             }
             NumberSearchEnd::Settled if compared => rests("the probes sufficed to choose n".into()),
+            NumberSearchEnd::Settled if advice.is_none_or(|advice| advice.loss <= 0.0) => {
+                rests(format!(
+                    "n = {n} is expected to be the best, and more probes would hardly \
+                     change that"
+                ))
+            }
             NumberSearchEnd::Settled => rests(format!(
                 "n = {n} is expected within {} of the best speed, and more probes would hardly \
                  change that",
@@ -440,7 +446,7 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
         (failed, "failed"),
         (cut_short, "cut short by --budget"),
         (jumped, "of another load"),
-        (earlier, "from before whole runs were measured"),
+        (earlier, "before whole runs were measured"),
     ];
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")

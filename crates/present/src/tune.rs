@@ -110,6 +110,10 @@ impl TuneVerdict<'_> {
                          by itself",
                         over(Way::Placed, Way::Default)
                     ),
+                    // A gain needs two rounds.
+                    _ if self.open_ways().all(|way| rounds.gain(way, Way::Default).is_none()) => {
+                        format!("too few fresh windows compare {} with the default", self.open())
+                    }
                     _ => format!(
                         "the intervals are too wide to rank {} against the default",
                         self.open()
@@ -155,9 +159,7 @@ impl TuneVerdict<'_> {
     fn same_as_default(&self) -> Option<String> {
         let n = self.n;
         match self.default {
-            Some(default) if default == n => {
-                Some(format!("The number found, n = {n}, is the default."))
-            }
+            Some(default) if default == n => Some(format!("n = {n} is the default.")),
             Some(_) if self.rival() == Way::Default => {
                 Some(format!("n = {n} makes the same threads as the default."))
             }
@@ -167,9 +169,13 @@ impl TuneVerdict<'_> {
 
     /// The ways that may be better than the default, or not: `n = 3 unpinned or n = 3 pinned`
     fn open(&self) -> String {
-        let ways = self.rounds.ways().iter().filter(|&&way| way != Way::Default);
-        let open = ways.filter(|&&way| self.rounds.is_open(way, self.within));
-        open.map(|&way| self.name(way).replace(',', "")).collect::<Vec<_>>().join(" or ")
+        let open = self.open_ways().map(|way| self.name(way).replace(',', ""));
+        open.collect::<Vec<_>>().join(" or ")
+    }
+
+    fn open_ways(&self) -> impl Iterator<Item = Way> {
+        let ways = self.rounds.ways().iter().copied().filter(|&way| way != Way::Default);
+        ways.filter(|&way| self.rounds.is_open(way, self.within))
     }
 
     /// Why the threads are left to the operating system.
@@ -314,7 +320,8 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
             "only {} of the last comparison fit the budget: raise --budget for narrower intervals",
             figures::counted(*rounds, "round")
         ),
-        LastComparisonNote::Set { n } => {
+        LastComparisonNote::Set { n, pins: false } => is_set(*n),
+        LastComparisonNote::Set { n, pins: true } => {
             format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n))
         }
         LastComparisonNote::Text { text } => text.clone(),
@@ -385,10 +392,7 @@ mod tests {
     fn the_reason_against_pinning_is_shown() {
         use Way::{Default, Number, Placed};
         let same = told(&[(Default, 1.0), (Placed, 1.0)], Some(3), None);
-        assert!(
-            same.contains("The number found, n = 3, is the default. The plan does not pin: "),
-            "{same}"
-        );
+        assert!(same.contains("n = 3 is the default. The plan does not pin: "), "{same}");
         assert!(same.ends_with("over unpinned. That is not significant."), "{same}");
         let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
         assert!(
@@ -411,7 +415,7 @@ mod tests {
         assert!(
             alone.starts_with(
                 "Undecided: nothing was compared with the default. To decide it, raise --budget to \
-                 2m. The number found, n = 3, is the default. No placement was compared: "
+                 2m. n = 3 is the default. No placement was compared: "
             ),
             "the answer comes before its caveats: {alone}"
         );
@@ -451,6 +455,15 @@ mod tests {
         assert!(
             told.contains("Neither change is significant by itself") && !told.contains("too wide"),
             "{told}"
+        );
+
+        let mut once = ComparedRounds::new(vec![Default, Number], 0.95);
+        once.take(vec![Some(1.0), Some(2.0)]);
+        let told =
+            TuneVerdict { rounds: &once, choice: once.choice(false, 0.01), ..compared }.text();
+        assert!(
+            told.starts_with("Undecided: too few fresh windows compare n = 3 unpinned with the "),
+            "no interval that could be too wide: {told}"
         );
     }
 

@@ -4,15 +4,16 @@
 //! is measured. Windows of 10 ms already rank the best assignments. The slow ones need 30 ms or
 //! more, so a window is 50 ms by default.
 //!
-//! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
-//! that most threads have. A thread that may not use all of these is left alone. If every thread
-//! has one CPU, as in DPDK, the search takes the CPUs of all of them together.
+//! A thread is never placed outside its own affinity: see `own_masks`. The search takes the CPUs of
+//! all threads to place together. If every thread has one CPU, as in DPDK, each may have any of
+//! these CPUs.
 //!
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place. An
 //! example is a server that restarts a worker. Other new threads run where their process may.
 
 mod floor_detail;
 mod memory;
+mod own_masks;
 mod pins;
 mod slot;
 
@@ -26,7 +27,6 @@ use pinwise_linux::{
     thread::{Pid, ThreadId},
     thread_filter::{self, ThreadFilter},
     thread_scan::{ScannedThread, averaged, same_crew},
-    usual_mask,
 };
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, MemoryPolicy,
@@ -147,33 +147,21 @@ impl LiveTestbed {
                 None => placed.push(one),
             }
         }
-        let own = |one: &ScannedThread| affinity::own(one.id.tid).unwrap_or_default();
-        // One that has ended has none, and its place will be filled.
-        let mut masks: Vec<CpuSet> =
-            placed.iter().map(own).filter(|mask| !mask.is_empty()).collect();
-        // Threads that all have one CPU each were laid out by their program. The user asks for
-        // another layout.
-        let pinned = !masks.is_empty() && masks.iter().all(|mask| mask.len() == 1);
-        let theirs = if masks.is_empty() {
-            target.mask()
-        } else if pinned {
-            let (threads, of) = (masks.len() as u64, placed.len() as u64);
+        let masks = own_masks::own_masks(&placed);
+        let running_masks = || masks.iter().filter(|mask| !mask.is_empty());
+        let mut theirs = own_masks::together(&masks);
+        if theirs.is_empty() {
+            theirs = target.mask();
+        } else if running_masks().all(|mask| mask.len() == 1) {
+            // They were laid out by their program. The user asks for another layout.
+            let (threads, of) = (running_masks().count() as u64, placed.len() as u64);
             options.notes.push(ProgramNote::PinnedBefore { threads, of });
-            masks.iter().fold(CpuSet::new(), |all, one| all.union(one))
-        } else {
-            masks.iter_mut().for_each(|mask| *mask = mask.intersection(&machine.allowed));
-            masks.retain(|mask| !mask.is_empty());
-            usual_mask(&masks)
-        };
+        } else if !theirs.is_disjoint(&machine.allowed) {
+            let (fit, left, all) = own_masks::confine(placed, masks, &machine.allowed);
+            left_alone.extend(left);
+            (placed, theirs) = (fit, all);
+        }
         let (machine, leaves) = common_contexts(machine, target.name(), &theirs)?;
-        placed.retain(|one| {
-            let own = own(one);
-            let fits = pinned || own.is_empty() || machine.allowed.is_subset(&own);
-            if !fits {
-                left_alone.push((LeftAlone::Confined, one.comm.clone()));
-            }
-            fits
-        });
         if placed.is_empty() {
             return Err(options.filter.none_left(target.name().to_owned(), &running));
         }
@@ -222,7 +210,8 @@ impl LiveTestbed {
             self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())),
         );
         let meter = self.options.notes.iter().cloned();
-        meter.chain(left_alone).chain(self.not_punctual.clone()).collect()
+        let kept = own_masks::note(&self.workload.threads, &self.slots);
+        meter.chain(left_alone).chain(kept).chain(self.not_punctual.clone()).collect()
     }
 
     /// What became of threads and of their pins.
@@ -307,15 +296,29 @@ impl LiveTestbed {
         Ok(())
     }
 
-    /// Deals the threads over the contexts at random, equally many on each. A released thread stays
-    /// where it is until the scheduler has a reason to move it. Without dealing, the baseline would
-    /// inherit the placement measured before it, in the end the winner's. Dealing is what a
-    /// scheduler does with new threads.
+    /// Whether a thread may be placed on a leaf.
+    fn may(&self, thread: usize, leaf: usize) -> bool {
+        let own = self.workload.threads[thread].keeps_to.as_ref();
+        own.is_none_or(|own| self.leaves[leaf].is_subset(own))
+    }
+
+    /// Deals the threads over the contexts at random, equally many on each, as far as they may be
+    /// there. A released thread stays where it is until the scheduler has a reason to move it.
+    /// Without dealing, the baseline would inherit the placement measured before it, in the end the
+    /// winner's. Dealing is what a scheduler does with new threads.
     fn scatter(&mut self) -> Result<(), MeasureError> {
         let mut contexts: Vec<u32> = (0..self.leaves.len() as u32).collect();
+        let mut threads: Vec<usize> = (0..self.slots.len()).collect();
         self.random.shuffle(&mut contexts);
-        let mut dealt: Vec<u32> = contexts.into_iter().cycle().take(self.slots.len()).collect();
-        self.random.shuffle(&mut dealt);
+        self.random.shuffle(&mut threads);
+        let mut held = vec![0; contexts.len()];
+        let mut dealt = vec![0; threads.len()];
+        for thread in threads {
+            let may = contexts.iter().copied().filter(|leaf| self.may(thread, *leaf as usize));
+            let leaf = may.min_by_key(|leaf| held[*leaf as usize]).unwrap_or(0);
+            held[leaf as usize] += 1;
+            dealt[thread] = leaf;
+        }
         self.apply(&Setting::Pinned(Assignment::new(dealt)))
     }
 

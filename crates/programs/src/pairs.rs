@@ -64,11 +64,7 @@ impl PairsTestbed {
         let mask = affinity::get(Tid(0))?;
         let (machine, leaves) = common_contexts(machine, "pinwise", &mask)?;
         let (names, programs): (Vec<String>, Vec<Launch>) = programs.into_iter().unzip();
-        let thread = |(instance, name): (usize, &String)| Thread {
-            name: name.clone(),
-            role: name.clone(),
-            instance,
-        };
+        let thread = |(instance, name): (usize, &String)| Thread::new(name, name, instance);
         let threads = names.iter().enumerate().map(thread).collect();
         Ok(Self {
             programs,

@@ -75,10 +75,10 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says,
-        reading: "The line is of single windows. \"Best\" and \"unpinned\" are means of fresh \
-            windows, from another time: compare these two with each other. The line rises where \
-            many assignments perform alike. A long flat stretch at the right means that good \
-            assignments are rare.",
+        reading: "The line has one value for each assignment, the mean of its windows in the \
+            sample. \"Best\" and \"unpinned\" are means of fresh windows, from another time: \
+            compare these two with each other. The line rises where many assignments perform \
+            alike. A long flat stretch at the right means that good assignments are rare.",
         chart: Some(chart),
         table,
     }

@@ -26,10 +26,10 @@ mod pairs;
 mod placement;
 mod progress;
 mod question;
-mod repetitions;
 mod selection;
 mod threads;
 mod tune;
+mod windows;
 
 pub use calibration::calibration_page;
 pub use campaign::{campaign_mark, campaign_page};

@@ -7,7 +7,7 @@ use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
 use crate::html_frame::{HtmlFrame, ReportError};
 use crate::question::{self, Term};
-use crate::{bound_plots, drift, ecdf, progress, repetitions};
+use crate::{bound_plots, drift, ecdf, progress, windows};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_characterization::StoredCharacterization;
@@ -17,8 +17,8 @@ use pinwise_placement::{
 };
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, Unfinished, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain,
-    simulated, verdict,
+    Files, NextStep, Unfinished, Verdict, bound_notes, bound_text, certified_text, gap_text, notes,
+    placement_gain, simulated, verdict,
 };
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
@@ -61,13 +61,13 @@ pub fn placement_page(
         verdict: verdict(info, question, outcome),
         notes: notes(info, outcome),
         bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
-        facts: facts(outcome, &scale),
+        facts: facts(info, question, outcome, &scale),
         open: outcome.verdict == PlacementVerdict::Undecided,
         unfinished: Unfinished::of_placement(info, question, files),
         drawings: drawings(info, outcome, tree.leaves(), &scale),
         threads: threads(info, outcome, tree.leaves()),
         ties: ties(info, outcome, tree.leaves(), &scale),
-        repetitions: repetitions::figure(&evidence, outcome, &scale),
+        windows: windows::figure(&evidence, outcome, &scale),
         population: vec![
             ecdf::figure(&evidence, outcome, &scale),
             progress::figure(&evidence, outcome, &looks, &scale),
@@ -104,7 +104,7 @@ struct PlacementDocument<'a> {
     drawings: Vec<DrawnAssignment>,
     threads: Table,
     ties: Table,
-    repetitions: Figure,
+    windows: Figure,
     population: Vec<Figure>,
     tail: Vec<Figure>,
     no_tail: String,
@@ -119,7 +119,7 @@ struct PlacementDocument<'a> {
 
 impl PlacementDocument<'_> {
     fn figures(&self) -> impl Iterator<Item = &Figure> {
-        let first = std::iter::once(&self.repetitions);
+        let first = std::iter::once(&self.windows);
         first.chain(&self.population).chain(&self.tail).chain(std::iter::once(&self.drift))
     }
 }
@@ -138,7 +138,12 @@ struct DrawnAssignment {
     plan: Block,
 }
 
-fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
+fn facts(
+    info: &CampaignInfo,
+    question: &PlacementQuestion,
+    outcome: &Outcome,
+    scale: &Scale,
+) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let Some(best) = &outcome.best {
         let performance = &best.performance;
@@ -155,12 +160,23 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
             detail: baseline.interval(scale),
         });
     }
+    if let Some(found) = outcome.as_found.as_ref().filter(|_| !info.new.simulated) {
+        facts.push(Fact {
+            name: "As found",
+            value: found.value(scale),
+            detail: "before pinwise pinned anything".to_owned(),
+        });
+    }
     if let Some((value, interval)) = placement_gain(outcome) {
         let detail = interval.unwrap_or_else(|none| none.to_owned());
         facts.push(Fact { name: "Gain", value, detail });
     }
     let best = outcome.best.as_ref().map(|best| &best.performance);
-    facts.push(bound_fact(outcome, &best.map_or(scale.clone(), |best| best.telling(scale))));
+    facts.push(bound_fact(
+        question,
+        outcome,
+        &best.map_or(scale.clone(), |best| best.telling(scale)),
+    ));
     let cost = &outcome.cost;
     facts.push(Fact {
         name: "Cost",
@@ -174,14 +190,17 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
     facts
 }
 
-fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
+fn bound_fact(question: &PlacementQuestion, outcome: &Outcome, scale: &Scale) -> Fact {
     let bound = &outcome.bound;
     let unknown = || "unknown".to_owned();
     Fact {
         name: "Gap",
         value: gap_text(bound).unwrap_or_else(unknown),
         detail: match bound.upb {
-            Some(_) => bound_text(bound, scale),
+            Some(_) => {
+                let texts = [Some(bound_text(bound, scale)), certified_text(question, bound)];
+                texts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+            }
             None => format!(
                 "no bound from {}; the reason is below",
                 figures::counted(bound.n as u64, "assignment")

@@ -229,7 +229,7 @@ fn ways_of_placing_are_legible_beside_one_another() {
     )
     .unwrap();
     assert!(html.contains("The machine was busy &#60;em&#62;meanwhile"), "a note, escaped");
-    assert!(html.contains("2 ways may lose nothing or "), "what was not told is said");
+    assert!(html.contains("2 ways may be as good as the best, or "), "what was not told is said");
     let said = text(&html).to_lowercase();
     assert!(said.contains("assignment") && !said.contains("placement"), "{said}");
     let verdict = comparison_verdict(&comparison(&campaign));

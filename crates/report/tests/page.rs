@@ -43,7 +43,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
     let campaign = campaign(&Plot::default());
     let html = render(&campaign);
     let expected = [
-        "chart-repetitions",
+        "chart-windows",
         "chart-ecdf",
         "chart-progress",
         "chart-bound",
@@ -91,10 +91,10 @@ fn figures_stand_out_only_where_they_are_decided() {
 }
 
 #[test]
-fn every_repetition_is_drawn() {
+fn every_window_is_drawn() {
     let campaign = campaign(&Plot::default());
-    let repetitions = charts(&render(&campaign)).swap_remove(0);
-    let drawn: usize = repetitions["series"]
+    let windows = charts(&render(&campaign)).swap_remove(0);
+    let drawn: usize = windows["series"]
         .as_array()
         .unwrap()
         .iter()
@@ -134,7 +134,7 @@ fn five_thousand_measurements_stay_below_300_kilobytes() {
 #[test]
 fn where_nothing_is_estimated_words_stand_in_for_the_charts() {
     let html = render(&exact());
-    assert_eq!(ids(&html), ["chart-repetitions", "chart-ecdf", "chart-progress", "chart-drift"]);
+    assert_eq!(ids(&html), ["chart-windows", "chart-ecdf", "chart-progress", "chart-drift"]);
     let said = text(&html);
     assert!(said.contains("Every assignment was measured, so the best is known"));
     assert!(!said.contains("band") && !said.contains("comes down to meet the line"), "{said}");

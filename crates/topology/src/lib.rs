@@ -11,7 +11,8 @@
 //! - *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads. It has the
 //!   allowed contexts, grouped by the resources they share, and says which groups are alike. A
 //!   [`Space`] is every [`Assignment`] of a number of threads to such a tree, up to swaps of alike
-//!   groups. A [`Policy`] is a rule that places any number of threads.
+//!   groups. A thread may keep to some of the contexts. A [`Policy`] is a rule that places any
+//!   number of threads.
 
 #![forbid(unsafe_code)]
 
@@ -54,6 +55,6 @@ pub use machine_note::MachineNote;
 pub use policy::{Footprint, Policy};
 pub use random::Random;
 pub use snapshot::{Snapshot, SnapshotFiles, component};
-pub use space::{PerContext, Space, SpaceError};
+pub use space::{PerContext, Space, SpaceError, are_countable};
 pub use sysfs::is_exclusive;
 pub use tree::{Alike, SharingTree};

@@ -229,8 +229,7 @@ impl SharingTree {
 
     /// Sorts the children of every node into groups of alike ones.
     fn group(&mut self, shapes: &Shapes, memory: &NumaLeaves, alike: Alike) {
-        let mut classes: HashMap<Vec<(usize, usize)>, usize> = HashMap::new();
-        for parent in (0..self.nodes.len()).rev() {
+        self.regroup(&[], |_, parent| {
             let mut groups: Vec<Vec<usize>> = Vec::new();
             for &child in &shapes.children[parent] {
                 let fits = |group: &&mut Vec<usize>| {
@@ -242,17 +241,51 @@ impl SharingTree {
                     None => groups.push(vec![child]),
                 }
             }
+            groups
+        });
+    }
+
+    /// The tree whose leaves also differ in their marks. Domains stay alike if an exchange of them,
+    /// with exchanges within them, keeps the mark of every leaf.
+    pub(crate) fn marked(&self, marks: &[usize]) -> Self {
+        let mut tree = self.clone();
+        tree.groups = 0;
+        tree.regroup(marks, |tree, parent| {
+            // Nodes of one group have corresponding groups, and classes order the parts of each.
+            let parts = tree.nodes[parent].groups.iter().flat_map(|group| {
+                let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+                for &child in group {
+                    parts.entry(tree.nodes[child].class).or_default().push(child);
+                }
+                parts.into_values()
+            });
+            parts.collect()
+        });
+        tree
+    }
+
+    /// Gives every node the groups of its children, children before parents. Leaves without a mark
+    /// have one mark.
+    fn regroup(&mut self, marks: &[usize], groups_of: impl Fn(&Self, usize) -> Vec<Vec<usize>>) {
+        type Definition = (usize, Vec<(usize, usize)>);
+        let mut classes: HashMap<Definition, usize> = HashMap::new();
+        for parent in (0..self.nodes.len()).rev() {
+            let groups = groups_of(self, parent);
             for (index, group) in groups.iter().enumerate() {
                 for (place, &child) in (0u32..).zip(group) {
                     let node = &mut self.nodes[child];
                     (node.group, node.in_group, node.place) = (index, self.groups + index, place);
                 }
             }
-            let definition =
+            let sizes =
                 groups.iter().map(|group| (self.nodes[group[0]].class, group.len())).collect();
             let next = classes.len();
             let node = &mut self.nodes[parent];
-            node.class = *classes.entry(definition).or_insert(next);
+            let mark = match groups.is_empty() {
+                true => marks.get(node.leaves.start as usize).copied().unwrap_or_default(),
+                false => 0,
+            };
+            node.class = *classes.entry((mark, sizes)).or_insert(next);
             node.first_group = self.groups;
             self.groups += groups.len();
             node.groups = groups;

@@ -316,8 +316,8 @@ impl BoundJson {
             line(
                 "next",
                 format!(
-                    "measure {more} more and look again at {next}: only looks at 500, 1000, \
-                     2000, … keep the confidence"
+                    "measure {more} more and look at {next}: more looks than at 500, 1000, 2000, … \
+                     cost confidence"
                 ),
             );
         }

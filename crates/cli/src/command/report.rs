@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// Write a campaign as one HTML page that works offline
 ///
-/// The page shows the placement on the machine, all repetitions of best and baseline, and all
+/// The page shows the placement on the machine, all windows of best and baseline, and all
 /// sampled assignments. It also shows the bound with its plots, the question and its cost. A
 /// comparison shows the losses of all ways, what each measurement gained, and which claims hold. A
 /// selection shows what runs where, and the result of every selection. A search for number and

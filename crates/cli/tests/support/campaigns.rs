@@ -125,10 +125,8 @@ impl Made {
     }
 
     fn workload(&self) -> Workload {
-        let thread = |(instance, role): (usize, &str)| Thread {
-            name: format!("ipfwd{instance}-{role}"),
-            role: role.into(),
-            instance,
+        let thread = |(instance, role): (usize, &str)| {
+            Thread::new(format!("ipfwd{instance}-{role}"), role, instance)
         };
         let threads = (0..self.pipelines)
             .flat_map(|instance| ["R", "P", "T"].map(|role| thread((instance, role))));

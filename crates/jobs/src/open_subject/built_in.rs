@@ -289,7 +289,7 @@ mod tests {
 
     /// `role instance` of threads that the host knows by their names alone.
     fn roles(names: &[&str], programs: &str, whole: &str) -> Vec<String> {
-        let thread = |name: &&str| Thread { name: (*name).into(), role: "?".into(), instance: 0 };
+        let thread = |name: &&str| Thread::new(*name, "?", 0);
         let process =
             Workload { name: "pinwise".into(), threads: names.iter().map(thread).collect() };
         let [programs, whole] = [programs, whole].map(|text| Programs::parse(text).unwrap());

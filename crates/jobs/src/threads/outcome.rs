@@ -213,8 +213,8 @@ impl ThreadsOutcome {
         Some(confirmation.map_or(found, Confirmation::announced))
     }
 
-    /// The answer: what fresh windows decide, or why they decide nothing. If none are made, it is
-    /// the estimate of the probes, with what a later comparison `compared`.
+    /// The answer: what fresh windows decide, or why they decide nothing. If a later
+    /// comparison decides, it is the estimate of the probes, with what that `compared`.
     pub fn answer<'a>(
         &self,
         found: &FoundNumber,
@@ -225,7 +225,8 @@ impl ThreadsOutcome {
             Some(shown) => NumberAnswer::Decided(shown.verdict()),
             None if self.uncompared => NumberAnswer::NothingCompared(self.nothing_compared(found)),
             None if self.question.request.confirms() => {
-                NumberAnswer::Estimated(self.estimate(found, compared))
+                let NumberEstimate { n, threads, .. } = self.estimate(found, compared);
+                NumberAnswer::OnlyNumber { n, threads, below_floor: found.below_floor() }
             }
             None => NumberAnswer::Unconfirmed(self.estimate(found, compared)),
         }

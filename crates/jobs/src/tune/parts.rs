@@ -128,7 +128,11 @@ fn place_and_compare(
     let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(comparison.notes());
     match program.leave(parameter.unwrap_or(n)) {
-        Ok(note) => notes.extend(note),
+        Ok(true) => notes.push(LastComparisonNote::Set {
+            n: parameter.unwrap_or(n),
+            pins: choice.way() == Way::Placed,
+        }),
+        Ok(false) => {}
         Err(error) => left_undone.push(LeftUndone::Number(error)),
     }
     let state = if comparison.is_open() { CampaignState::Stopped } else { CampaignState::Finished };

@@ -16,11 +16,11 @@ use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber};
+use pinwise_placement::{Budget, PlannedNumber};
 use pinwise_present::quoted;
 use pinwise_programs::{CommandTemplate, FloorDetail, LinuxProber, ProbeError, UnpinnedWindow};
 use pinwise_threads::counted_threads;
-use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
+use pinwise_topology::{Alike, Footprint, Machine, PerContext, SharingTree, Space};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -255,10 +255,10 @@ impl<'a> TunedProgram<'a> {
         self.program.pid
     }
 
-    /// Leaves a process that goes on running with the number, if a command sets it; what to know
-    /// about it.
-    pub(super) fn leave(&mut self, n: u32) -> Result<Option<LastComparisonNote>, ProbeError> {
-        Ok(self.prober.settle(n)?.then_some(LastComparisonNote::Set { n }))
+    /// Leaves a process that goes on running with the number, if a command sets it. Returns whether
+    /// it did.
+    pub(super) fn leave(&mut self, n: u32) -> Result<bool, ProbeError> {
+        self.prober.settle(n)
     }
 
     /// Ends it without an answer: a process that goes on running gets its own number back.
@@ -337,7 +337,12 @@ impl Testbed for TunedProgram<'_> {
         }
         let assignment = match placed {
             None => None,
-            Some(Placed::By(policy)) => Some(policy.assign(&tree, threads)),
+            Some(Placed::By(policy)) => {
+                let masks = testbed.workload().masks();
+                let space = Space::masked(tree.clone(), &masks, PerContext::Any)
+                    .map_err(|error| other(error.to_string()))?;
+                Some(space.nearest(&policy.assign(&tree, threads)))
+            }
             Some(Placed::At(assignment)) => {
                 if known.is_some_and(|(_, known)| known.threads != testbed.workload().threads) {
                     return Err(other("its threads were others when it was started again".into()));

@@ -15,7 +15,7 @@ use crate::{PlacementQuestion, StrategyName};
 use num_bigint::BigUint;
 use pinwise_figures::group;
 use pinwise_measure::Workload;
-use pinwise_topology::{PerContext, SharingTree, Space};
+use pinwise_topology::{PerContext, SharingTree, Space, SpaceError};
 use std::collections::VecDeque;
 
 /// Every different assignment is measured once if the budget affords this multiple of their number.
@@ -47,8 +47,9 @@ pub(crate) struct Approach {
 pub(crate) fn narrow_space(
     question: &PlacementQuestion,
     tree: &SharingTree,
-    threads: usize,
+    workload: &Workload,
 ) -> Result<Space, SearchError> {
+    let (threads, masks) = (workload.threads.len(), workload.masks());
     let per_context = match question.per_context {
         Some(most) => PerContext::AtMost(most),
         // Its tables have no more threads on a context than this.
@@ -58,7 +59,13 @@ pub(crate) fn narrow_space(
         None if threads > tree.leaves().len() => PerContext::Any,
         None => PerContext::AtMost(1),
     };
-    let space = Space::new(tree.clone(), threads, per_context)?;
+    let space = match Space::masked(tree.clone(), &masks, per_context) {
+        // Threads that keep to few contexts may have to share them.
+        Err(SpaceError::TooNarrow { .. }) if question.per_context.is_none() => {
+            Space::masked(tree.clone(), &masks, PerContext::Any)?
+        }
+        space => space?,
+    };
     if question.strategy == StrategyName::Exhaustive && space.count() > BigUint::from(MOST_CLASSES)
     {
         return Err(SearchError::TooMany { count: group(&space.count().to_string()) });
@@ -87,7 +94,7 @@ impl Approach {
         let mut space = narrow.clone();
         let as_it_is = question.strategy == StrategyName::Blackbox;
         if question.per_context.is_none() && narrow.per_context() != PerContext::Any && !as_it_is {
-            match Space::new(narrow.tree().clone(), narrow.threads(), PerContext::Any) {
+            match narrow.with_per_context(PerContext::Any) {
                 Ok(wide) if fits(&wide, often) => {
                     space = wide;
                     why.push(StrategyReason::AnyPerContext);

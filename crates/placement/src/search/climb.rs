@@ -16,7 +16,7 @@ use crate::search::proposer::{Next, Proposer, View, pinned};
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_measure::Workload;
-use pinwise_topology::{Assignment, PerContext, Space};
+use pinwise_topology::{Assignment, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Windows of each in a challenge.
@@ -240,17 +240,9 @@ impl Proposer for Climb {
 
 fn moves(from: &Assignment, space: &Space, roles: &[Vec<usize>]) -> Vec<Move> {
     let (threads, leaves) = (from.threads(), space.tree().leaves().len());
-    let mut held = vec![0usize; leaves];
-    for thread in 0..threads {
-        held[from.leaf(thread)] += 1;
-    }
-    let has_room = |leaf: usize| match space.per_context() {
-        PerContext::AtMost(most) => held[leaf] < most,
-        PerContext::Any => true,
-    };
     let mut moves = Vec::new();
     for thread in 0..threads {
-        for leaf in (0..leaves).filter(|&leaf| leaf != from.leaf(thread) && has_room(leaf)) {
+        for leaf in (0..leaves).filter(|&leaf| leaf != from.leaf(thread)) {
             moves.push(Move::Thread { thread, leaf: leaf as u32 });
         }
         moves.extend((thread + 1..threads).map(|other| Move::Swap(thread, other)));
@@ -261,6 +253,7 @@ fn moves(from: &Assignment, space: &Space, roles: &[Vec<usize>]) -> Vec<Move> {
             (a + 1..roles.len()).filter(|&b| roles[b].len() == first.len() && first.len() > 1);
         moves.extend(alike.map(|b| Move::Roles(a, b)));
     }
+    moves.retain(|&change| space.allows(&apply(from, change, roles)));
     moves
 }
 

@@ -66,6 +66,15 @@ pub enum SearchError {
         /// A budget that does.
         enough_seconds: f64,
     },
+    /// Its threads keep to CPUs of their own. Profiles do not.
+    #[error(
+        "threads of {workload} keep to some of the CPUs, and blackbox would profile them on all: \
+         use --strategy auto"
+    )]
+    Masked {
+        /// The workload.
+        workload: String,
+    },
     /// Text: from a store that was written before reasons had the values.
     #[error("{text}")]
     Text {
@@ -116,12 +125,16 @@ mod tests {
         for error in [
             SearchError::TooMany { count: "7".into() },
             SearchError::OneInstance { workload: workload.clone() },
+            SearchError::Masked { workload: workload.clone() },
             SearchError::NoProfile { workload },
             SearchError::TooSmall { least: 44, budget: 20, enough: 110 },
             too_short,
             SearchError::Text { text: "no room".into() },
             SearchError::Space(SpaceError::NoContexts),
             SearchError::Space(too_many),
+            SearchError::Space(SpaceError::Elsewhere { cpus: "3".into() }),
+            SearchError::Space(SpaceError::TooNarrow { per_context: 1 }),
+            SearchError::Space(SpaceError::TooManyMasks),
             SearchError::Local(no_level),
             SearchError::Local(CoreLocalError::Irregular { level }),
             SearchError::Profiling(ProfilingError::TooManyLayouts { kinds: 3, slots: 8, level }),

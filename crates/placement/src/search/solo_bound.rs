@@ -66,15 +66,16 @@ impl Alone {
 }
 
 impl SoloBound {
-    /// `None` if instances cannot run alone, there is one only, or they have too many
-    /// assignments.
+    /// `None` if instances cannot run alone, there is one only, threads keep to some contexts, or
+    /// instances have too many assignments.
     pub(crate) fn new(
         question: &PlacementQuestion,
         workload: &Workload,
         space: &Space,
     ) -> Option<Self> {
         let thread_kinds = ThreadKinds::new(workload);
-        if !question.abilities.profiles || thread_kinds.instances().len() < 2 {
+        let profiled = question.abilities.profiles && !space.is_masked();
+        if !profiled || thread_kinds.instances().len() < 2 {
             return None;
         }
         let mut applications = Vec::new();
@@ -239,11 +240,11 @@ pub(crate) mod tests {
     pub(crate) fn workload(instances: &[bool]) -> Workload {
         let thread = |index: usize| {
             let other = index % 2 == 1 && instances[index / 2];
-            Thread {
-                name: format!("t{index}"),
-                role: ["a", "b", "c"][index % 2 + usize::from(other)].to_owned(),
-                instance: index / 2,
-            }
+            Thread::new(
+                format!("t{index}"),
+                ["a", "b", "c"][index % 2 + usize::from(other)],
+                index / 2,
+            )
         };
         Workload { name: "made up".into(), threads: (0..2 * instances.len()).map(thread).collect() }
     }

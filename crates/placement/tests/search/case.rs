@@ -4,7 +4,9 @@ use pinwise_campaign::{Kind, NewCampaign, Record, Step, Strategy, TRIES};
 use pinwise_measure::{Retry, Testbed, Thread, Unit, Workload};
 use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_synthetic::{Disturbance, Replay};
-use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
+use pinwise_topology::{
+    Alike, Assignment, CpuSet, Machine, PerContext, Random, SharingTree, Space,
+};
 use std::time::Duration;
 
 /// A machine, threads, and a population of performances for them.
@@ -25,24 +27,35 @@ impl Case {
         threads: usize,
         performance: impl Fn(usize, &Assignment) -> f64,
     ) -> Self {
+        Self::masked(shape, &vec![""; threads], performance)
+    }
+
+    /// Threads that keep to these lists of CPUs; "" is none.
+    pub(crate) fn masked(
+        shape: &str,
+        masks: &[&str],
+        performance: impl Fn(usize, &Assignment) -> f64,
+    ) -> Self {
         let machine = Machine::from_shape(shape).unwrap();
         let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let space = Space::new(tree.clone(), threads, PerContext::AtMost(1)).unwrap();
+        let mask = |list: &&str| (!list.is_empty()).then(|| CpuSet::parse_list(list).unwrap());
+        let masks: Vec<Option<CpuSet>> = masks.iter().map(mask).collect();
+        let space = Space::masked(tree.clone(), &masks, PerContext::AtMost(1)).unwrap();
         let population = space
             .classes()
             .enumerate()
             .map(|(rank, class)| (class.clone(), performance(rank, &class)));
-        let thread = |index: usize| Thread {
-            name: format!("ipfwd{}-{}", index / 3, ["R", "P", "T"][index % 3]),
-            role: ["R", "P", "T"][index % 3].into(),
-            instance: index / 3,
+        let thread = |(index, keeps_to): (usize, Option<CpuSet>)| {
+            let role = ["R", "P", "T"][index % 3];
+            let name = format!("ipfwd{}-{role}", index / 3);
+            Thread { keeps_to, ..Thread::new(name, role, index / 3) }
         };
         Self {
+            population: population.collect(),
             workload: Workload {
                 name: "made up".into(),
-                threads: (0..threads).map(thread).collect(),
+                threads: masks.into_iter().enumerate().map(thread).collect(),
             },
-            population: population.collect(),
             baseline: vec![80.0],
             disturbance: Disturbance::default(),
             machine,

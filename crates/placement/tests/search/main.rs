@@ -8,9 +8,9 @@ use pinwise_evt::Refusal;
 use pinwise_measure::{MeasureError, Measurement, Retry, Setting, Testbed, Unit};
 use pinwise_placement::{
     BoundMethod, BoundNote, Budget, Outcome, PlacementQuestion, PlacementSearch, PlacementVerdict,
-    StopReason, StrategyName, StrategyReason,
+    SearchError, StopReason, StrategyName, StrategyReason,
 };
-use pinwise_topology::{Assignment, PerContext, Random, Space};
+use pinwise_topology::{Assignment, PerContext, Random, Space, SpaceError};
 use std::time::Duration;
 
 const STRATEGIES: [StrategyName; 5] = [
@@ -38,6 +38,60 @@ fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
             "{strategy:?}"
         );
     }
+}
+
+#[test]
+fn no_strategy_proposes_what_a_thread_may_not_use() {
+    let speed = |_: usize, class: &Assignment| {
+        let leaves = class.leaves().iter().enumerate();
+        let each = leaves.map(|(thread, &leaf)| f64::from((7 * leaf + 3 * thread as u32) % 11));
+        50.0 + each.sum::<f64>()
+    };
+    // One thread has no choice, one keeps to a core, two to a package. Then fewer keep to anything.
+    let few = Case::masked("2x2x2", &["", "3", "4-5", "0-3", "0-3"], speed);
+    let many = Case::masked("2x3x2", &["", "", "5", "0-3", "2-8"], speed);
+    for (case, strategy, budget) in STRATEGIES
+        .into_iter()
+        .flat_map(|one| [(&few, one, 90), (&few, one, 900), (&many, one, 500)])
+    {
+        let space = case.search(&question(StrategyName::Auto, 600, 1)).space().clone();
+        let in_turn = Assignment::new((0..5).collect());
+        assert!(space.is_masked() && !space.allows(&in_turn));
+        let question = question(strategy, budget, 1);
+        let (outcome, records) = case.run(&question);
+        let part = &records[..records.len() / 2];
+        let search = PlacementSearch::replay(&question, &case.tree, &case.workload, part).unwrap();
+        let foreseen = search.foresee(20);
+        for trial in records.iter().map(|record| &record.trial).chain(&foreseen) {
+            let Setting::Pinned(assignment) = &trial.setting else { continue };
+            assert!(space.allows(assignment), "{strategy:?}: {assignment:?}");
+        }
+        assert!(records.iter().all(|record| record.outcome.is_ok()), "all are canonical");
+        let all = budget == 900 && strategy != StrategyName::Random;
+        let best = outcome.best.unwrap().performance.mean;
+        assert!(!all || best == case.optimum(), "{strategy:?}: {best}");
+        let guided = |why: &StrategyReason| matches!(why, StrategyReason::Guided { .. });
+        assert_eq!(
+            outcome.strategy.iter().any(guided),
+            budget == 500 && [StrategyName::Auto, StrategyName::Guided].contains(&strategy)
+        );
+    }
+    let blackbox = question(StrategyName::Blackbox, 900, 1);
+    let refused = PlacementSearch::new(&blackbox, &few.tree, &few.workload).unwrap_err();
+    assert!(matches!(refused, SearchError::Masked { .. }), "{refused}");
+}
+
+#[test]
+fn threads_that_keep_to_few_contexts_share_them() {
+    let case = Case::masked("2x2", &["0-1", "0-1"], scattered);
+    let mut crowded = case.workload.clone();
+    crowded.threads.push(crowded.threads[0].clone());
+    let open = PlacementQuestion { per_context: None, ..question(StrategyName::Auto, 90, 1) };
+    let search = PlacementSearch::new(&open, &case.tree, &crowded).unwrap();
+    assert_eq!(search.space().per_context(), PerContext::Any);
+    let one = PlacementSearch::new(&question(StrategyName::Auto, 90, 1), &case.tree, &crowded);
+    let narrow = SearchError::Space(SpaceError::TooNarrow { per_context: 1 });
+    assert_eq!(one.unwrap_err(), narrow);
 }
 
 #[test]

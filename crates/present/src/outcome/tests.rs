@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 fn campaign(unit: Unit) -> CampaignInfo {
-    let thread = |name: &str| Thread { name: name.into(), role: "r".into(), instance: 0 };
+    let thread = |name: &str| Thread::new(name, "r", 0);
     CampaignInfo {
         id: CampaignId(7),
         new: NewCampaign {

@@ -12,6 +12,7 @@
 //! bound and the verdict are about all assignments to all contexts.
 
 use super::LiveTestbed;
+use super::own_masks::together;
 use pinwise_figures as figures;
 use pinwise_linux::{
     AffinityError, MovedThread, TargetError, ThreadId, affinity, cpuset_of, likely_pinner, pause,
@@ -123,6 +124,13 @@ impl LiveTestbed {
                 );
                 return Err(MeasureError::new(Retry::Never, message));
             };
+            if !self.may(thread, leaf) {
+                let message = format!(
+                    "the assignment puts thread {} on CPU {cpu}, which is not in its affinity",
+                    self.workload.threads[thread].name
+                );
+                return Err(MeasureError::new(Retry::Never, message));
+            }
             wanted.extend(slot.id.map(|id| (id, cpu)));
         }
         self.target.pin(&wanted).map_err(|error| match error {
@@ -214,11 +222,6 @@ impl LiveTestbed {
         history.waited.get_or_insert((CpuSet::new(), Duration::ZERO)).0 = cpus.clone();
         Some(PinsLost::Gone { program: self.target.name().to_owned(), cpus })
     }
-}
-
-/// What threads with these affinities may use. Threads with one CPU each do not have all contexts.
-fn together(affinities: &[CpuSet]) -> CpuSet {
-    affinities.iter().fold(CpuSet::new(), |all, one| all.union(one))
 }
 
 /// The CPUs of `before` that each set lacks `now`, if there are any.

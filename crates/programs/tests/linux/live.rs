@@ -80,26 +80,31 @@ fn threads_are_pinned_measured_and_put_back() {
     let program = Program::start("spin 3");
     let threads = program.threads("spin-", 3);
     // The program confined one of them: it is never placed outside that.
+    let cpus: Vec<_> = whole().iter().collect();
+    let one = |index: usize| -> CpuSet { [cpus[index]].into_iter().collect() };
     let confined: CpuSet = whole().iter().skip(1).take(1).collect();
     affinity::set(threads[2], &confined).unwrap();
     let before = masks(&threads);
 
     let mut testbed = attach(&program);
-    assert_eq!(names(&testbed), ["spin-0", "spin-1"]);
+    assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
     assert_eq!(testbed.workload().threads[1].role, "spin");
-    assert!(leaves_alone(&testbed.notes(), LeftAlone::Confined, "spin-2"));
+    assert_eq!(testbed.workload().masks(), [None, None, Some(confined.clone())]);
+    let names = [("spin-2".to_owned(), 1)].into();
+    let kept = ProgramNote::KeepsTo { names, cpus: confined.to_string() };
+    assert!(testbed.notes().contains(&kept), "{:?}", testbed.notes());
     assert!(leaves_alone(&testbed.notes(), LeftAlone::HardlyRuns, "__program"));
 
-    let setting = Setting::Pinned(Assignment::new(vec![0, 0]));
-    let measured = testbed.measure(&setting, Effort { windows: 2.0 }).unwrap();
+    let pinned = |leaves: [u32; 3]| Setting::Pinned(Assignment::new(leaves.to_vec()));
+    let measured = testbed.measure(&pinned([0, 0, 1]), Effort { windows: 2.0 }).unwrap();
     assert_eq!((measured.performance, measured.duration), (100.0, Duration::from_millis(16)));
-    let cpus: Vec<_> = whole().iter().collect();
-    let one = |index: usize| -> CpuSet { [cpus[index]].into_iter().collect() };
     assert_eq!(masks(&threads), [one(0), one(0), one(1)]);
 
     testbed.measure(&Setting::Unpinned, Effort::default()).unwrap();
     assert_eq!(masks(&threads), before, "unpinned is as it was");
-    testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
+    let error = testbed.measure(&pinned([1, 0, 0]), Effort::default()).unwrap_err();
+    assert!(error.message.contains("spin-2 on CPU"), "{error}");
+    testbed.measure(&pinned([1, 1, 1]), Effort::default()).unwrap();
     drop(testbed);
     assert_eq!(masks(&threads), before, "and so is the end");
 }

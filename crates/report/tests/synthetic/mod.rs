@@ -70,11 +70,8 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
     let contexts = machine.contexts.len();
     let threads: Vec<Thread> = (0..plot.instances)
         .flat_map(|instance| {
-            ["R", "P", "T"].map(|role| Thread {
-                name: format!("ipfwd{instance}-{role}"),
-                role: role.to_owned(),
-                instance,
-            })
+            ["R", "P", "T"]
+                .map(|role| Thread::new(format!("ipfwd{instance}-{role}"), role, instance))
         })
         .collect();
     let mut maker = Maker { random: Random::new(7), records: Vec::new(), elapsed: Duration::ZERO };

@@ -3,6 +3,7 @@
 use super::NumberSearchError;
 use crate::{Attempt, Jump, NumberAdvice, PhaseChange, ReinforcerEnd};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The number that a search found, and how.
@@ -42,6 +43,12 @@ impl FoundNumber {
     /// Whether the program fell below the floor with this n, so that it is not tried again.
     pub fn gave_up(&self, n: u32) -> bool {
         self.attempts.iter().any(|attempt| attempt.below_floor && attempt.probe.parameter == n)
+    }
+
+    /// How many numbers fell below the floor.
+    pub fn below_floor(&self) -> usize {
+        let below = self.attempts.iter().filter(|attempt| attempt.below_floor);
+        below.map(|attempt| attempt.probe.parameter).collect::<BTreeSet<_>>().len()
     }
 
     /// Why nothing may rest on the probes: the progress of the program jumped after them.

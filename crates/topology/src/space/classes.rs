@@ -1,9 +1,9 @@
 //! One representative of every class after the other, in lexicographic order.
 //!
 //! Canonical assignments are the restricted growth strings of the tree. Each thread goes to a
-//! context whose ancestors are all in use or the first empty one of their group. There is room for
-//! all threads, so every beginning can be completed. The next assignment moves the last thread that
-//! can move to a later context. It moves all threads after it to the first.
+//! context whose ancestors are all in use or the first empty one of their group. It leaves room for
+//! all threads after it, so every beginning can be completed. The next assignment moves the last
+//! thread that can move to a later context. It moves all threads after it to the first.
 
 use super::Space;
 use crate::Assignment;
@@ -11,7 +11,8 @@ use crate::Assignment;
 /// The state of a canonical assignment that is being built thread by thread.
 pub(super) struct Occupancy<'a> {
     space: &'a Space,
-    capacity: u32,
+    /// Threads on every context.
+    held: Vec<usize>,
     /// Threads within every node.
     pub(super) threads: Vec<u32>,
     /// Members in use of every group of alike siblings; these are its first.
@@ -21,22 +22,19 @@ pub(super) struct Occupancy<'a> {
 impl<'a> Occupancy<'a> {
     /// No thread placed.
     pub(super) fn new(space: &'a Space) -> Self {
-        let threads = vec![0; space.tree.nodes().len()];
-        let filled = vec![0; space.tree.groups()];
-        Self {
-            space,
-            capacity: u32::try_from(space.capacity()).unwrap_or(u32::MAX),
-            threads,
-            filled,
-        }
+        let tree = space.swaps();
+        let threads = vec![0; tree.nodes().len()];
+        Self { space, held: vec![0; tree.leaves().len()], threads, filled: vec![0; tree.groups()] }
     }
 
     /// Places one more thread.
     pub(super) fn put(&mut self, leaf: u32) {
+        let tree = self.space.swaps();
+        self.held[leaf as usize] += 1;
         self.threads[0] += 1;
-        for &node in self.space.tree.path(leaf) {
+        for &node in tree.path(leaf) {
             if self.threads[node] == 0 {
-                self.filled[self.space.tree.nodes()[node].in_group] += 1;
+                self.filled[tree.nodes()[node].in_group] += 1;
             }
             self.threads[node] += 1;
         }
@@ -44,29 +42,31 @@ impl<'a> Occupancy<'a> {
 
     /// Takes the thread back that was placed last.
     fn take(&mut self, leaf: u32) {
+        let tree = self.space.swaps();
+        self.held[leaf as usize] -= 1;
         self.threads[0] -= 1;
-        for &node in self.space.tree.path(leaf) {
+        for &node in tree.path(leaf) {
             self.threads[node] -= 1;
             if self.threads[node] == 0 {
-                self.filled[self.space.tree.nodes()[node].in_group] -= 1;
+                self.filled[tree.nodes()[node].in_group] -= 1;
             }
         }
     }
 
     /// The first context at or after `leaf` on which the next thread may be.
-    fn next_open(&self, mut leaf: u32) -> Option<u32> {
-        let (tree, nodes) = (&self.space.tree, self.space.tree.nodes());
+    fn next_open(&mut self, mut leaf: u32) -> Option<u32> {
+        let tree = self.space.swaps();
+        let nodes = tree.nodes();
+        let thread = self.threads[0] as usize;
         let end = tree.leaves().len() as u32;
         'leaf: while leaf < end {
-            let mut at = 0;
             for &node in tree.path(leaf) {
                 if nodes[node].place > self.filled[nodes[node].in_group] {
                     leaf = nodes[node].leaves.end;
                     continue 'leaf;
                 }
-                at = node;
             }
-            if self.threads[at] < self.capacity {
+            if self.space.takes(thread, leaf, &mut self.held) {
                 return Some(leaf);
             }
             leaf += 1;

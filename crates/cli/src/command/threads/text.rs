@@ -87,7 +87,7 @@ fn stored(document: &ThreadsJson) -> String {
         return String::new();
     }
     let all = figures::counted((probes.len() + set_aside) as u64, "probe");
-    format!(", {all} with {set_aside} set aside ({aside})")
+    format!(", {all}, but {set_aside} not used ({aside})")
 }
 
 /// How threads were watched: the layer, what it gives, lacks and cost, and why no better one was

@@ -146,14 +146,16 @@ impl PacketProgram {
         let mut different = programs.to_vec();
         different.dedup();
         let name = |program: &Self| program.name().to_owned();
-        let thread = |instance: usize, program: Self, role: &str| Thread {
-            name: format!("{}{instance}-{role}", program.stem()),
-            role: if different.len() > 1 {
-                format!("{}-{role}", program.name())
-            } else {
-                role.to_owned()
-            },
-            instance,
+        let thread = |instance: usize, program: Self, role: &str| {
+            Thread::new(
+                format!("{}{instance}-{role}", program.stem()),
+                if different.len() > 1 {
+                    format!("{}-{role}", program.name())
+                } else {
+                    role.to_owned()
+                },
+                instance,
+            )
         };
         let instances = programs.iter().enumerate();
         let threads = instances.flat_map(|(instance, program)| {

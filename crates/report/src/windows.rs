@@ -1,6 +1,6 @@
-//! The chart of best and baseline: every single repetition, with the mean and its interval.
+//! The chart of best and baseline: every window, with the mean and its interval.
 //!
-//! A bar chart of two means hides what decides. That is how far the repetitions scatter, and
+//! A bar chart of two means hides what decides. That is how far the windows scatter, and
 //! whether the baseline has two modes.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
@@ -26,7 +26,7 @@ struct ChartRow {
 
 /// The figure.
 pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) -> Figure {
-    const TITLE: &str = "Best and baseline, every repetition";
+    const TITLE: &str = "Best and baseline, every window";
     let rows = rows(evidence, outcome);
     if rows.is_empty() {
         return Figure::absent(
@@ -38,9 +38,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let position = |index: usize| (rows.len() - 1 - index) as f64;
     let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
     let names = rows.iter().rev().map(|row| row.name.clone()).collect();
-    let mut chart = Chart::new("chart-repetitions", x, Axis { names, ..Axis::default() });
+    let mut chart = Chart::new("chart-windows", x, Axis { names, ..Axis::default() });
     chart.bars_along_x = true;
-    let mut table = Table::new(["", "Mean", "Interval", "Repetitions", "Worst", "Best"]);
+    let mut table = Table::new(["", "Mean", "Interval", "Windows", "Worst window", "Best window"]);
     let points =
         |wanted: fn(&ChartRow) -> bool, values: fn(&ChartRow) -> &Vec<f64>| -> Vec<(f64, f64)> {
             let rows = rows.iter().enumerate().filter(|(_, row)| wanted(row));
@@ -76,7 +76,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says: says(outcome, scale),
-        reading: "Each circle is one measurement. Heights within a row only keep circles apart. \
+        reading: "Each circle is one window. Heights within a row only keep circles apart. \
             The bar is the interval of the mean of the fresh windows. They were measured after \
             the search, and they alone decide.",
         chart: Some(chart),
