@@ -253,7 +253,15 @@ impl SimulatedTestbed {
         let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));
         let detail = match (setting, &self.profile) {
             (Setting::Profile(parts), ProfileKind::Each) => {
-                Detail::of(&of_each(parts, &of_threads))
+                let runs = of_each(parts, &of_threads);
+                if runs.seconds.iter().flatten().any(|seconds| !seconds.is_finite()) {
+                    let message = format!(
+                        "an instance finished no packet in {cycles} cycles; simulate more of them \
+                         (--cycles)"
+                    );
+                    return Err(MeasureError::new(Retry::Never, message));
+                }
+                Detail::of(&runs)
             }
             _ => None,
         };
