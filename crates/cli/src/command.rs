@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod latency;
+pub(crate) mod pairs;
 pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -72,6 +72,7 @@ commands! {
     Tune(Box<command::tune::Tune>),
     Compare(Box<command::compare::Compare>),
     Select(command::select::Select),
+    Pairs(command::pairs::Pairs),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
     Characterize(command::characterize::Characterize),

@@ -158,6 +158,25 @@ fn documents() -> BTreeMap<&'static str, Value> {
             ]),
         ),
         (
+            "pairs",
+            run(&[
+                "pairs",
+                "--machine",
+                "ultrasparc-t2",
+                "--workload",
+                "intadd",
+                "--workload",
+                "intmul",
+                "--cycles",
+                "20000",
+                "--budget",
+                "20",
+                "--json",
+                "--store",
+                &file("paired.db"),
+            ]),
+        ),
+        (
             "threads",
             run(&[
                 "threads",

@@ -85,7 +85,7 @@ fn no_text_has_the_minus_sign_of_unicode() {
 /// The rule "one name, one type" of ARCHITECTURE.md, without the types of tests.
 #[test]
 fn no_two_types_have_the_same_name() {
-    let of_commands = ["Bound", "Export", "Space", "Workload"];
+    let of_commands = ["Bound", "Export", "Pairs", "Space", "Workload"];
     let mut sources = files(&["rs"]);
     let of_tests = ["tests.rs", "_test.rs", "fixture.rs"];
     sources.retain(|file| {

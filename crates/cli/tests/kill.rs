@@ -285,7 +285,9 @@ fn questions_about_a_model_that_are_killed_and_resumed_end_with_their_answer() {
     let benchmarks = ["characterize", "--benchmarks", "intadd,FPdiv", "--stressors", "4"];
     let examples = ["threads", "calibrate", "--machine", "2x4", "--max", "16", "--rounds", "1"];
     // On a model nothing of the answer depends on the time that it took.
-    let modelled: [(&[&str], &[&str]); 4] = [
+    let beside = ["pairs", "--workload", "intadd", "--workload", "intmul", "--workload", "intdiv"];
+    let modelled: [(&[&str], &[&str]); 5] = [
+        (&[&beside[..], &model, &compare].concat(), &["pairing", "gain", "matrix"]),
         (&[&workload[..], &model, &compare].concat(), &["best", "ways", "rounds"]),
         (&[&choose[..], &model, &compare].concat(), &["best", "alone", "upb", "selections"]),
         (&[&benchmarks[..], &model].concat(), &["isolation", "slowdowns", "findings"]),

@@ -40,6 +40,8 @@ fn questions() -> Vec<Vec<&'static str>> {
     vec![
         simulated("place", "intadd:1"),
         [simulated("compare", "intadd:1"), vec!["--draws", "3", "--rounds", "5"]].concat(),
+        [simulated("pairs", "intadd"), vec!["--workload", "intmul", "--workload", "intdiv"]]
+            .concat(),
         number("survey"),
         [number("sweep"), vec!["--rounds", "1"]].concat(),
         number("reinforcer"),

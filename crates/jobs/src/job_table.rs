@@ -7,6 +7,7 @@ use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job, resume_job, with_listener};
 use crate::latency::{LatencyAnswer, LatencyRequest};
+use crate::pairs::{PairsAnswer, PairsRequest};
 use crate::place::{PlaceAnswer, PlaceRequest};
 use crate::select::SelectAnswer;
 use crate::select::SelectRequest;
@@ -66,6 +67,8 @@ questions! {
     Characterize: CharacterizeRequest => CharacterizeAnswer,
     /// How far the contexts of this machine are apart.
     Latency: LatencyRequest => LatencyAnswer,
+    /// Which programs run beside each other.
+    Pairs: PairsRequest => PairsAnswer,
 }
 
 type Resume = fn(&CampaignInfo, &Caller, &mut Store, &mut dyn Events) -> Result<Answer, JobError>;

@@ -17,7 +17,7 @@
 //! # Map
 //!
 //! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
-//!   `latency`, `calibrate`. `job` has their trait, `job_table` their list.
+//!   `latency`, `calibrate`, `pairs`. `job` has their trait, `job_table` their list.
 //! - From request to campaign: `placement_request`, `subject`, `simulation`, `open_subject`,
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
@@ -46,6 +46,7 @@ mod leftovers;
 mod no_plan;
 mod open_subject;
 mod output_check;
+mod pairs;
 mod place;
 mod placement_request;
 mod plan_file;
@@ -84,6 +85,7 @@ pub use leftovers::{data_folder, put_back_leftovers};
 pub use no_plan::NoPlan;
 pub use open_subject::{named_cpus, scope};
 pub use output_check::{check_writable, unwritable_reason};
+pub use pairs::{PairedPrograms, PairsAnswer, PairsRequest};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};

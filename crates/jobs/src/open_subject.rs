@@ -5,11 +5,13 @@
 
 mod built_in;
 mod live;
+mod paired;
 mod rerun;
 mod simulated;
 
+pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
-pub(crate) use simulated::open_ready;
+pub(crate) use simulated::{open_pairs, open_ready};
 
 use crate::error::JobError;
 use crate::events::{Events, Silent};

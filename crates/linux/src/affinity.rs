@@ -101,6 +101,28 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
+/// While this value lives, the calling thread runs on some CPUs only. What it starts begins there
+/// and stays.
+#[derive(Debug)]
+pub(crate) struct CallerOnCpus {
+    before: CpuSet,
+}
+
+impl CallerOnCpus {
+    pub(crate) fn move_to(cpus: &CpuSet) -> Result<Self, AffinityError> {
+        let before = get(Tid(0))?;
+        set(Tid(0), cpus)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for CallerOnCpus {
+    fn drop(&mut self) {
+        // Refused only if none of these CPUs is left. Then the kernel has chosen others.
+        let _ = set(Tid(0), &self.before);
+    }
+}
+
 /// Gives a thread of the process `pid` back what it had. Its cpuset may have none of these CPUs
 /// now. Then the thread also gets those of the cpuset: the kernel refuses less, and would keep the
 /// pin for when the cpuset has its CPUs again.

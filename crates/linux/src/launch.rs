@@ -1,5 +1,6 @@
 //! Starts a program in its own process group, ends it, and waits for it.
 
+use crate::affinity::CallerOnCpus;
 use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
 use crate::guardian_timeouts::GRACE;
 use crate::memory::InitialMemory;
@@ -8,6 +9,7 @@ use crate::stream::{Streams, Tail, follow};
 use crate::target_error::TargetError;
 use crate::thread::Pid;
 use pinwise_figures::duration;
+use pinwise_topology::CpuSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid as RawPid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use rustix::process::{getpgid, kill_process, kill_process_group, pidfd_open, waitid};
@@ -59,6 +61,9 @@ pub struct Launch {
     pub stderr: Output,
     /// Where its memory lies; as the kernel decides by default.
     pub memory: Option<InitialMemory>,
+    /// The contexts on which it begins, and everything that it starts; those of the caller by
+    /// default.
+    pub cpus: Option<CpuSet>,
 }
 
 /// A launched program. Until [`LaunchedProgram::wait`], its number belongs to it alone, also as a
@@ -181,9 +186,16 @@ impl Exit {
 
     /// Waits for the end, at most for `time`. Returns whether it has come.
     pub fn within(&self, time: Duration) -> io::Result<bool> {
+        Self::any_within(&[self], time)
+    }
+
+    /// Waits for the first end of several, at most for `time`. Returns whether one has come.
+    pub fn any_within(exits: &[&Self], time: Duration) -> io::Result<bool> {
         let timeout =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
+        let mut ends: Vec<_> =
+            exits.iter().map(|exit| PollFd::new(&exit.0, PollFlags::IN)).collect();
+        match poll(&mut ends, Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
@@ -225,7 +237,9 @@ impl Launch {
         guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         // Before: the program may already run for a while when `spawn` returns.
         let begin = Instant::now();
+        let on_cpus = self.cpus.as_ref().map(CallerOnCpus::move_to).transpose()?;
         let child = command.spawn().map_err(failed)?;
+        drop(on_cpus);
         let running = LaunchedProgram { child, stderr: None, stdout: None, begin, mark };
         // If the guardian cannot hear of it, it finds the program by its mark.
         guardian.enter(&[GuardianEntry::Launched { pid: running.pid() }])?;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod accompanied;
 mod disturbances;
 mod fame;
 mod interrupt;
@@ -12,6 +13,7 @@ mod probe;
 mod role_time;
 mod workload;
 
+pub use accompanied::AccompaniedRuns;
 pub use disturbances::{Disturbances, OtherLoad};
 pub use fame::Fame;
 pub use interrupt::Interrupt;

@@ -84,7 +84,7 @@ pub enum Budget {
 impl Budget {
     /// The share that `history` has used; above 1 if it was exceeded. It depends on the records
     /// alone, never on a clock. So a resumed campaign decides as it would have.
-    pub(crate) fn used(&self, history: &[Record]) -> f64 {
+    pub fn used(&self, history: &[Record]) -> f64 {
         let (used, whole) = match self {
             Self::Measurements(whole) => (history.len() as f64, *whole as f64),
             Self::Time(whole) => (

@@ -20,6 +20,7 @@ mod number_answer;
 mod one_line;
 mod other_load;
 mod outcome;
+mod pairs;
 mod plan;
 mod printable;
 mod progress_notice;
@@ -58,6 +59,7 @@ pub use outcome::{
     bound_text, certified, certified_text, gap_text, outcome_text, placement_gain, profiling_end,
     typical,
 };
+pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};
 pub use printable::{one_line, printable, printable_json};

@@ -1,5 +1,6 @@
 //! What a campaign concluded, in brief: for lists of campaigns.
 
+use pinwise_coscheduling::PairsVerdict;
 use pinwise_figures as figures;
 use pinwise_placement::{Gain, LastComparisonVerdict, PlacementVerdict};
 use serde::Serialize;
@@ -58,6 +59,15 @@ pub enum Summary {
         /// The levels that they imply.
         levels: usize,
     },
+    /// The answer of programs beside each other.
+    Pairs {
+        /// The verdict.
+        verdict: PairsVerdict,
+        /// How many pairs run.
+        pairs: usize,
+        /// The gain over a random pairing, as a share.
+        gain: Option<f64>,
+    },
 }
 
 /// What a campaign decided.
@@ -68,6 +78,8 @@ pub enum SummaryVerdict {
     Placement(PlacementVerdict),
     /// Of a number of threads, placed or not.
     LastComparison(LastComparisonVerdict),
+    /// Of programs beside each other.
+    Pairs(PairsVerdict),
 }
 
 impl Summary {
@@ -77,6 +89,7 @@ impl Summary {
             Self::Place { verdict, .. } => Some(SummaryVerdict::Placement(*verdict)),
             Self::Threads { verdict, .. } => verdict.map(SummaryVerdict::LastComparison),
             Self::Tune { verdict, .. } => Some(SummaryVerdict::LastComparison(*verdict)),
+            Self::Pairs { verdict, .. } => Some(SummaryVerdict::Pairs(*verdict)),
             Self::Compare { .. }
             | Self::Select { .. }
             | Self::Calibrate { .. }
@@ -117,6 +130,14 @@ impl Summary {
             Self::Characterize { critical: Some(resource) } => format!("critical: {resource}"),
             Self::Characterize { critical: None } => "nothing critical".to_owned(),
             Self::Latency { levels } => figures::counted(*levels as u64, "level"),
+            Self::Pairs { verdict: PairsVerdict::Paired, pairs, gain } => {
+                let gain = gain.map(|gain| format!(", {}", figures::change(gain)));
+                let pairs = figures::counted(*pairs as u64, "pair");
+                format!("{pairs}{}", gain.unwrap_or_default())
+            }
+            Self::Pairs { verdict: PairsVerdict::Alone, .. } => "all alone".to_owned(),
+            Self::Pairs { verdict: PairsVerdict::Undecided, .. } => "undecided".to_owned(),
+            Self::Pairs { verdict: PairsVerdict::Incomplete, .. } => "incomplete".to_owned(),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) const SIMULATED: &str = "simulated: numbers are those of the model";
 pub fn simulated(info: &CampaignInfo) -> Option<String> {
     let NewCampaign { machine, kind, simulated, .. } = &info.new;
     let unpinned = match kind {
-        Kind::Select => "",
+        Kind::Select | Kind::Pairs => "",
         _ => "; unpinned is a random even spread",
     };
     let of = &machine.name;

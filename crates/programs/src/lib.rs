@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod live;
+mod pairs;
 mod prober;
 mod rerun;
 mod run_metric;
 
 pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
+pub use pairs::PairsTestbed;
 pub use prober::{
     CommandTemplate, CommandTemplateError, HalfDifference, LinuxProber, NumberSetter,
     NumberSetterError, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,

@@ -3,6 +3,7 @@
 use crate::characterization::runs_so_far_page;
 use crate::comparison::{comparison_page, searches};
 use crate::html_frame::ReportError;
+use crate::pairs_page;
 use crate::selection::{Selection, selection_page};
 use crate::threads::{ThreadsSearch, threads_page};
 use crate::tune::{TuneSearch, tune_page};
@@ -72,6 +73,7 @@ pub fn campaign_page(
                 answer.latencies.warnings().iter().map(latency_warning).collect();
             latency_page(&machine.name, &findings, &warnings)?
         }
+        Answer::Pairs(answer) => pairs_page(answer, files)?,
     };
     Ok(page + "\n" + &campaign_mark(store, info))
 }

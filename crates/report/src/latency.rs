@@ -5,6 +5,7 @@
 //! median. Neighbouring squares of one shade are drawn as one. Nothing on the page needs a script.
 
 use crate::figure::Table;
+use crate::heat_map::{HeatCell, HeatMap, SHADES};
 use crate::html_frame::ReportError;
 use askama::Template;
 use pinwise_present::{LatencyFindings, Unfinished, domain_kinds, figures};
@@ -17,8 +18,6 @@ const NUMBERS: usize = 24;
 const OWN: usize = 96;
 /// Groups of a level that are listed.
 const GROUPS: usize = 8;
-/// Shades of the style sheet, from the nearest to the farthest.
-const SHADES: usize = 8;
 
 /// The page of the latencies of the machine `name`: a complete HTML document. It holds what
 /// follows from them, and `warnings` about them.
@@ -66,7 +65,7 @@ struct LatencyPage<'a> {
     contexts: usize,
     verdict: String,
     unfinished: Option<&'a Unfinished>,
-    numbers: Option<LatencyTable>,
+    numbers: Option<HeatMap>,
     /// An SVG element of our own making; empty if there are numbers.
     drawing: String,
     own: bool,
@@ -76,36 +75,27 @@ struct LatencyPage<'a> {
     version: &'static str,
 }
 
-/// The map as a table.
-struct LatencyTable {
-    head: Vec<u32>,
-    rows: Vec<(u32, Vec<LatencyCell>)>,
-}
-
-struct LatencyCell {
-    class: String,
-    text: String,
-}
-
 fn shade(levels: &LatencyLevels, latency: f64) -> usize {
     (levels.place(latency) * SHADES as f64).clamp(0.0, SHADES as f64 - 1.0) as usize
 }
 
-fn numbers(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> LatencyTable {
-    let name = |index: usize| matrix.contexts()[index].0;
+fn numbers(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> HeatMap {
+    let name = |index: usize| matrix.contexts()[index].0.to_string();
     let cell = |from: usize, to: usize| match matrix.get(from, to) {
-        Some(value) => LatencyCell {
-            class: format!("s{}", shade(levels, value)),
+        Some(value) => HeatCell {
+            shade: Some(shade(levels, value)),
             text: figures::latency(matrix.unit(), value),
         },
-        None => LatencyCell {
-            class: "none".into(),
-            text: if from == to { "·".into() } else { "?".into() },
-        },
+        None => HeatCell { shade: None, text: if from == to { "·".into() } else { "?".into() } },
     };
     let rows =
         order.iter().map(|&from| (name(from), order.iter().map(|&to| cell(from, to)).collect()));
-    LatencyTable { head: order.iter().map(|&index| name(index)).collect(), rows: rows.collect() }
+    HeatMap {
+        label: "latencies",
+        corner: "from \\ to",
+        head: order.iter().map(|&index| name(index)).collect(),
+        rows: rows.collect(),
+    }
 }
 
 /// The map as squares; runs of one shade in a row are one.

@@ -54,6 +54,8 @@ pub enum Kind {
     Caches,
     /// Core-to-core latency.
     Latency,
+    /// Which programs run beside each other.
+    Pairs,
 }
 
 impl Kind {
@@ -77,6 +79,7 @@ impl Kind {
             Self::Characterize => "characterize",
             Self::Caches => "caches",
             Self::Latency => "latency",
+            Self::Pairs => "pairs",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod export;
 
-use crate::command::{characterize, compare, latency, place, select, threads, tune};
+use crate::command::{characterize, compare, latency, pairs, place, select, threads, tune};
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
 use crate::own_stores;
@@ -417,6 +417,7 @@ fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<
         Answer::Select(answer) => Ok(select::json(&answer, named)),
         Answer::Characterize(answer) => Ok(characterize::json(store, &answer, named)?),
         Answer::Latency(answer) => Ok(latency::json(&answer, named)?),
+        Answer::Pairs(answer) => Ok(pairs::json(&answer, named)?),
         Answer::Tune(answer) => Ok(tune::json(&answer, named)),
         Answer::Threads(answer) => Ok(threads::json(&answer, named)?),
         Answer::Calibrate(answer) => Ok(threads::calibration_json(&answer, named)?),
@@ -441,6 +442,7 @@ fn print_answer(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()>
             characterize::print_answer(store, answer, named, None, one.json)
         }
         Answer::Latency(answer) => latency::print_answer(answer, named, one.json),
+        Answer::Pairs(answer) => pairs::print_answer(answer, named, one.json),
         Answer::Tune(answer) => tune::print_answer(answer, named, one.json, false),
         Answer::Threads(answer) => threads::print_answer(answer, named, one.json, false),
         Answer::Calibrate(answer) => threads::print_calibration(answer, named, one.json),

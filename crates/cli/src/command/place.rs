@@ -10,7 +10,7 @@ mod subject;
 
 pub(crate) use arguments::Place;
 pub(crate) use document::document;
-pub(crate) use search::{SearchArguments, confidence, fraction, percent, short, time};
+pub(crate) use search::{SearchArguments, budget, confidence, fraction, percent, short, time};
 pub(crate) use simulation::WindowArguments;
 pub(crate) use subject::SubjectArguments;
 

@@ -44,6 +44,16 @@ pub(crate) fn open_ready(
     SimulatedTestbed::of_ready(processor, machine, programs, alone, window, seed).map_err(usage)
 }
 
+/// Programs beside each other, one instance of each.
+pub(crate) fn open_pairs(
+    simulation: &SimulationRequest,
+    cpus: Option<&str>,
+    seed: u64,
+) -> Result<SimulatedTestbed, JobError> {
+    let SimulatedParts { processor, machine, programs, window } = parts(simulation, cpus)?;
+    SimulatedTestbed::of_pairs(processor, machine, programs, window, seed).map_err(usage)
+}
+
 /// The parts of a simulated testbed.
 struct SimulatedParts {
     processor: Processor,

@@ -22,6 +22,10 @@
 //! ([`SimulatedTestbed::of_ready`]), only the instances of a profile run. Their performance is the
 //! weighted speedup: the sum of packets per second, each divided by that of the instance alone.
 //!
+//! **Beside each other.** Where programs are compared in pairs ([`SimulatedTestbed::of_pairs`]),
+//! only profiles are measured. They also tell what a packet of each instance takes
+//! ([`AccompaniedRuns`]).
+//!
 //! **Unpinned.** There is no operating system in the model. Its default is what the studies compare
 //! with (BlackBox scheduler, section 4.4): a *balanced* placement. It spreads the threads evenly
 //! over cores and, within a core, over pipes. The load balancers of Linux and Solaris do the same.
@@ -35,8 +39,8 @@ use crate::parallel;
 use crate::program::PacketProgram;
 use crate::{ClockMode, PlacedThread, PlacementError, Processor, StrandCounters, UnplacedJob};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, PinnedInstance, Retry, Setting, Testbed, Time, Unit,
-    Workload,
+    AccompaniedRuns, Detail, Effort, MeasureError, Measurement, PinnedInstance, Retry, Setting,
+    Testbed, Time, Unit, Workload,
 };
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use std::borrow::Cow;
@@ -61,14 +65,24 @@ pub struct SimulatedTestbed {
     workload: Workload,
     unit: Unit,
     unplaced: UnplacedJob,
-    /// What each instance does alone, in packets/s, where profiles are weighted speedups.
-    alone: Option<Vec<f64>>,
+    profile: ProfileKind,
     window: SimulatedWindow,
     seed: u64,
     /// The number of the next measurement.
     number: u64,
     /// How many simulations run at once.
     at_once: usize,
+}
+
+/// What the performance of a profile is.
+#[derive(Clone, Debug)]
+enum ProfileKind {
+    /// That of its first instance.
+    First,
+    /// The weighted speedup over what each instance does alone, in packets/s.
+    Weighted(Vec<f64>),
+    /// That of all its instances, and the times of each as a detail.
+    Each,
 }
 
 impl SimulatedTestbed {
@@ -95,7 +109,19 @@ impl SimulatedTestbed {
                 ),
             ));
         }
-        Self::of(processor, machine, programs, None, window, seed)
+        Self::of(processor, machine, programs, ProfileKind::First, window, seed)
+    }
+
+    /// Instances of `programs` beside each other. Only a [`Setting::Profile`] can be measured. All
+    /// together they need not fit.
+    pub fn of_pairs(
+        processor: Processor,
+        machine: Machine,
+        programs: Vec<PacketProgram>,
+        window: SimulatedWindow,
+        seed: u64,
+    ) -> Result<Self, MeasureError> {
+        Self::of(processor, machine, programs, ProfileKind::Each, window, seed)
     }
 
     /// Ready instances of `programs`. A [`Setting::Profile`] runs some of them. Its performance is
@@ -109,14 +135,14 @@ impl SimulatedTestbed {
         window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
-        Self::of(processor, machine, programs, Some(alone), window, seed)
+        Self::of(processor, machine, programs, ProfileKind::Weighted(alone), window, seed)
     }
 
     fn of(
         processor: Processor,
         machine: Machine,
         programs: Vec<PacketProgram>,
-        alone: Option<Vec<f64>>,
+        profile: ProfileKind,
         window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
@@ -124,7 +150,8 @@ impl SimulatedTestbed {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let unplaced =
             UnplacedJob::new(&processor, &PacketProgram::job(&programs)).map_err(broken)?;
-        let unit = Unit::rate(if alone.is_some() { "times alone" } else { "packets/s" });
+        let weighted = matches!(profile, ProfileKind::Weighted(_));
+        let unit = Unit::rate(if weighted { "times alone" } else { "packets/s" });
         Ok(Self {
             processor,
             machine,
@@ -133,7 +160,7 @@ impl SimulatedTestbed {
             workload,
             unit,
             unplaced,
-            alone,
+            profile,
             window,
             seed,
             number: 0,
@@ -171,10 +198,13 @@ impl SimulatedTestbed {
                 );
                 let unplaced = UnplacedJob::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
-                let weight = |number: usize, part: &PinnedInstance| match &self.alone {
-                    Some(alone) => alone.get(part.instance).map_or(0.0, |alone| 1.0 / alone),
-                    None if number == 0 => 1.0,
-                    None => 0.0,
+                let weight = |number: usize, part: &PinnedInstance| match &self.profile {
+                    ProfileKind::Weighted(alone) => {
+                        alone.get(part.instance).map_or(0.0, |alone| 1.0 / alone)
+                    }
+                    ProfileKind::Each => 1.0,
+                    ProfileKind::First if number == 0 => 1.0,
+                    ProfileKind::First => 0.0,
                 };
                 let numbered = parts.iter().enumerate();
                 let weights = numbered
@@ -190,6 +220,7 @@ impl SimulatedTestbed {
         let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
         let least = self.window.starts.max(1) as usize;
         let mut rates: Vec<f64> = Vec::with_capacity(least);
+        let mut of_threads: Vec<Vec<f64>> = Vec::with_capacity(least);
         let more = |rates: &[f64]| {
             rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(rates))
         };
@@ -200,11 +231,14 @@ impl SimulatedTestbed {
                 .next_multiple_of(at_once)
                 .min((MOST_STARTS as usize).max(least) - rates.len());
             let starts: Vec<_> = (0..count).map(|_| start(&contexts, &mut random)).collect();
-            let run = |placed: &Vec<PlacedThread>| self.run(&unplaced, placed, &weights, cycles);
-            for rate in parallel::map(&starts, at_once, run) {
-                let rate = rate.map_err(broken)?;
+            let run = |placed: &Vec<PlacedThread>| self.run(&unplaced, placed, cycles);
+            for of_each in parallel::map(&starts, at_once, run) {
+                let of_each = of_each.map_err(broken)?;
                 if more(&rates) {
-                    rates.push(rate);
+                    rates.push(
+                        of_each.iter().zip(&weights).map(|(rate, weight)| rate * weight).sum(),
+                    );
+                    of_threads.push(of_each);
                 }
             }
         }
@@ -217,17 +251,30 @@ impl SimulatedTestbed {
             return Err(MeasureError::new(Retry::Never, message));
         }
         let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));
-        Ok(Measurement { performance: mean, duration, spread, detail: None })
+        let detail = match (setting, &self.profile) {
+            (Setting::Profile(parts), ProfileKind::Each) => {
+                let runs = of_each(parts, &of_threads);
+                if runs.seconds.iter().flatten().any(|seconds| !seconds.is_finite()) {
+                    let message = format!(
+                        "an instance finished no packet in {cycles} cycles; simulate more of them \
+                         (--cycles)"
+                    );
+                    return Err(MeasureError::new(Retry::Never, message));
+                }
+                Detail::of(&runs)
+            }
+            _ => None,
+        };
+        Ok(Measurement { performance: mean, duration, spread, detail })
     }
 
-    /// Packets per second of all threads, each times its weight, from one start.
+    /// Packets per second of each thread, from one start.
     fn run(
         &self,
         unplaced: &UnplacedJob,
         placed: &[PlacedThread],
-        weights: &[f64],
         cycles: u64,
-    ) -> Result<f64, PlacementError> {
+    ) -> Result<Vec<f64>, PlacementError> {
         let mut chip = unplaced.place(placed, ClockMode::Events)?;
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
@@ -243,8 +290,7 @@ impl SimulatedTestbed {
                 _ => packets as f64 / self.seconds(after.worked_at - before.worked_at),
             }
         };
-        let rates = before.iter().zip(&chip.counters()).map(rate).collect::<Vec<f64>>();
-        Ok(rates.iter().zip(weights).map(|(rate, weight)| rate * weight).sum())
+        Ok(before.iter().zip(&chip.counters()).map(rate).collect())
     }
 
     fn seconds(&self, cycles: u64) -> f64 {
@@ -256,6 +302,19 @@ impl SimulatedTestbed {
         let CpuId(context) = *self.tree.leaves().get(leaf as usize)?;
         Some(context as usize)
     }
+}
+
+/// The seconds of a packet of each instance, from each start: `rates` are those of its threads.
+fn of_each(parts: &[PinnedInstance], rates: &[Vec<f64>]) -> AccompaniedRuns {
+    let mut next = 0;
+    let mut threads = parts.iter().map(|part| {
+        next += part.leaves.len();
+        next - part.leaves.len()..next
+    });
+    let seconds = |own: std::ops::Range<usize>| {
+        rates.iter().map(|rates| 1.0 / rates[own.clone()].iter().sum::<f64>()).collect()
+    };
+    AccompaniedRuns { seconds: threads.by_ref().map(seconds).collect() }
 }
 
 /// A start drawn by chance.

@@ -112,7 +112,7 @@ pub(crate) fn confidence(text: &str) -> Result<f64, String> {
 }
 
 /// `600` measurements, or a time.
-fn budget(text: &str) -> Result<Budget, String> {
+pub(crate) fn budget(text: &str) -> Result<Budget, String> {
     match text.parse::<u64>() {
         Ok(0) => Err("a budget of 0 measures nothing".into()),
         Ok(measurements) => Ok(Budget::Measurements(measurements)),

@@ -51,6 +51,20 @@ fn ready_instances_count_by_what_they_do_alone() {
         "{sum} {first} {second}"
     );
     assert!(first > 0.0 && second > 0.0);
+    // Beside each other, each has its own times: one from each start, of the same packets.
+    let window = SimulatedWindow { starts: MOST_STARTS, ..SHORT };
+    let mut pairs =
+        SimulatedTestbed::of_pairs(processor.clone(), machine.clone(), programs.clone(), window, 7)
+            .unwrap();
+    let measured = pairs.measure(&both, Effort::default()).unwrap();
+    assert!((measured.performance - (first + second)).abs() < 1e-9 * measured.performance);
+    let runs: AccompaniedRuns = measured.detail.unwrap().read().unwrap();
+    let starts = MOST_STARTS as usize;
+    assert_eq!(runs.seconds.iter().map(Vec::len).collect::<Vec<_>>(), [starts, starts]);
+    for (seconds, rate) in runs.seconds.iter().zip([first, second]) {
+        let mean = seconds.iter().map(|seconds| 1.0 / seconds).sum::<f64>() / seconds.len() as f64;
+        assert!((mean - rate).abs() < 1e-9 * rate, "{mean} {rate}");
+    }
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! `pinwise pairs`: which programs to run beside each other.
+
+mod document;
+mod text;
+
+use super::place::{WindowArguments, budget, confidence, short, time};
+use crate::events;
+use crate::machine::Simulated;
+use crate::number_argument::whole;
+use crate::output::{self, Usage, read_input};
+
+use crate::store::StoreArguments;
+use anyhow::Context as _;
+use clap::{ArgGroup, Args};
+use document::PairsJson;
+use pinwise_coscheduling::{Lengths, PairsQuestion};
+use pinwise_jobs::{
+    PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest,
+};
+use pinwise_placement::{Budget, PlacementQuestion};
+use pinwise_present::Files;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Find which programs to run beside each other
+///
+/// pinwise runs each program alone, and then each pair on two contexts that share a level: SMT
+/// siblings, if there are any. It repeats the pairs that may change the answer. The answer is the
+/// pairing of all programs with the largest weighted speed-up. That is the sum of the speeds of
+/// both, each divided by its speed alone. Each program must end. It is started again while the
+/// other one runs, also beside itself. Its output goes to /dev/null.
+#[derive(Args)]
+#[command(
+    override_usage = "pinwise pairs [OPTIONS] -- <CMD> -- <CMD>…",
+    mut_arg("cycles", |argument| argument.requires("machine")),
+    mut_arg("starts", |argument| argument.requires("machine")),
+    group = ArgGroup::new("programs").args(["command", "file", "workload"]).multiple(false),
+    after_help = "Examples:
+  pinwise pairs -- 'xz -k -c big.file' -- 'gzip -c big.file' -- ./solver input
+  pinwise pairs --file commands --budget 1h
+  pinwise pairs --machine ultrasparc-t2 --workload intadd --workload hash1_L1 --workload hash1_Mem"
+)]
+pub(crate) struct Pairs {
+    /// The programs with their arguments, each after its own --
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+    /// Read the programs from FILE, one a line
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Use a built-in program of a simulated processor. Repeat --workload for each
+    #[arg(long, value_name = "NAME")]
+    workload: Vec<String>,
+    /// Use this simulated processor: a model, or a file NAME.toml
+    #[arg(long, value_name = "MODEL")]
+    machine: Option<String>,
+    #[command(flatten)]
+    windows: WindowArguments,
+    /// Let two programs share this level, as `topo` names it [default: the closest]
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
+    /// Use only these contexts, as in 0-3,8
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Spend N measurements, or a time such as 5m [default: 10m, 1000 on models]
+    #[arg(long, value_name = "N|TIME", value_parser = budget)]
+    budget: Option<Budget>,
+    /// Fail if a run takes longer
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = short(PlacementRequest::LIMIT),
+        value_parser = time
+    )]
+    limit: Duration,
+    /// Set the confidence of the pairing and of intervals
+    #[arg(
+        long,
+        value_name = "P",
+        default_value = PlacementQuestion::CONFIDENCE.to_string(),
+        value_parser = confidence
+    )]
+    confidence: f64,
+    /// Set the seed of random choices
+    #[arg(
+        long,
+        default_value_t = PlacementQuestion::SEED,
+        value_parser = whole::<u64>(0..=u64::MAX)
+    )]
+    seed: u64,
+    #[command(flatten, next_help_heading = "Output")]
+    store: StoreArguments,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Pairs {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let request = self.request()?;
+        let caller = events::caller(self.store.named())?;
+        let mut store = self.store.open()?;
+        let answer = events::run(request, &caller, &mut store, self.json)?;
+        print_answer(&answer, self.store.named(), self.json)
+    }
+
+    fn request(&self) -> anyhow::Result<PairsRequest> {
+        if let Some(machine) = self.machine.as_ref().filter(|_| self.workload.is_empty()) {
+            return Err(Usage(format!(
+                "--machine {machine} runs built-in programs only: give each with --workload NAME"
+            ))
+            .into());
+        }
+        let (programs, lengths, usual) = if self.workload.is_empty() {
+            let commands = match &self.file {
+                Some(file) => {
+                    read_commands(file).with_context(|| format!("--file {}", file.display()))?
+                }
+                None => commands(&self.command)?,
+            };
+            let usual = Budget::Time(Duration::from_secs(600));
+            (PairedPrograms::Commands { commands, limit: self.limit }, Lengths::Own, usual)
+        } else {
+            let simulation = PairedPrograms::Simulated(self.simulation()?);
+            (simulation, Lengths::Equal, PairsQuestion::default().budget)
+        };
+        Ok(PairsRequest {
+            question: PairsQuestion {
+                budget: self.budget.unwrap_or(usual),
+                confidence: self.confidence,
+                seed: self.seed,
+                lengths,
+            },
+            programs,
+            level: self.level.clone(),
+            cpus: self.cpus.clone(),
+        })
+    }
+
+    fn simulation(&self) -> Result<SimulationRequest, Usage> {
+        let machine = self.machine.as_ref().ok_or_else(|| {
+            Usage(
+                "built-in programs do not end on this machine: add --machine ultrasparc-t2, or \
+                 give commands, as in -- 'xz -k -c a' -- 'gzip -c b'"
+                    .into(),
+            )
+        })?;
+        if let Some(counted) = self.workload.iter().find(|name| name.contains([':', '+'])) {
+            return Err(Usage(format!(
+                "--workload {counted}: give each program with its own --workload, without a number"
+            )));
+        }
+        let one_each: Vec<String> = self.workload.iter().map(|name| format!("{name}:1")).collect();
+        self.windows.of(&Simulated::named(machine, "pairs")?, &one_each.join("+"))
+    }
+}
+
+/// The commands between each two `--`. A single word with spaces is a command line.
+fn commands(words: &[String]) -> Result<Vec<Vec<String>>, Usage> {
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parsed = |words: &[String]| match words {
+        [line] if line.contains(char::is_whitespace) => command(line),
+        [] => Err(Usage("nothing stands between two --: put a program there".into())),
+        words => Ok(words.to_vec()),
+    };
+    words.split(|word| word == "--").map(parsed).collect()
+}
+
+/// The words of a command line.
+fn command(line: &str) -> Result<Vec<String>, Usage> {
+    let words = shlex::split(line).filter(|words| !words.is_empty());
+    words.ok_or_else(|| Usage(format!("'{line}' is no command: is a quotation mark missing?")))
+}
+
+/// The commands of a file, one a line. Blank lines and those that begin with # are left out.
+fn read_commands(file: &Path) -> anyhow::Result<Vec<Vec<String>>> {
+    let text =
+        String::from_utf8(read_input(file)?).map_err(|_| Usage("it is not a text file".into()))?;
+    let lines = text.lines().map(str::trim);
+    let commands = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(command);
+    Ok(commands.collect::<Result<_, _>>()?)
+}
+
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &PairsAnswer, named: Option<&Path>) -> anyhow::Result<Value> {
+    Ok(serde_json::to_value(PairsJson::new(answer, Files::of_store(named)))?)
+}
+
+/// Prints what the records of pairs show.
+pub(crate) fn print_answer(
+    answer: &PairsAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let files = Files::of_store(named);
+    if json {
+        return output::print_json(&PairsJson::new(answer, files));
+    }
+    output::print(&text::text(answer, files, output::width()))
+}

@@ -1,0 +1,229 @@
+//! The times that records show, and how sure each is.
+//!
+//! *Problem.* A pair has few runs. The variance of two or three values says little.
+//!
+//! *Method.* The relative variance of a mean is *moderated* (G. K. Smyth, "Linear models and
+//! empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3, 2004).
+//! What the program's runs beside other programs vary by counts as up to [`PRIOR`] degrees of
+//! freedom of it. A mean then differs from the truth as Student's t of all these degrees.
+//!
+//! Every interval comes from *draws* of all times at once, so that two numbers that share a time
+//! vary together. A draw is one possible truth.
+
+use crate::search::PairsSearch;
+use crate::speedup::PairTimes;
+use pinwise_campaign::{Purpose, Record, settled};
+use pinwise_measure::{AccompaniedRuns, Setting};
+use pinwise_topology::Random;
+
+/// Degrees of freedom that a program's runs elsewhere count for.
+const PRIOR: f64 = 4.0;
+
+/// The runs of every program, alone and beside each.
+#[derive(Clone, Debug)]
+pub(crate) struct RunTimes {
+    programs: usize,
+    /// Of each program, beside each program and last alone.
+    cells: Vec<Vec<Vec<f64>>>,
+}
+
+/// One time of every program, alone and beside each.
+#[derive(Clone, Debug)]
+pub(crate) struct Times(Vec<Vec<f64>>);
+
+impl Times {
+    /// Those of two programs.
+    pub(crate) fn pair(&self, one: usize, other: usize) -> PairTimes {
+        let last = self.0.len();
+        PairTimes {
+            alone: [self.0[one][last], self.0[other][last]],
+            together: [self.0[one][other], self.0[other][one]],
+        }
+    }
+
+    pub(crate) fn alone(&self, program: usize) -> f64 {
+        self.0[program][self.0.len()]
+    }
+
+    /// The same, with the times alone of `other`.
+    pub(crate) fn with_alone_of(mut self, other: &Self) -> Self {
+        let last = self.0.len();
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| own[last] = other[last]);
+        self
+    }
+}
+
+impl RunTimes {
+    /// All runs that `records` hold, of that many programs.
+    pub(crate) fn of(records: &[Record], programs: usize) -> Self {
+        Self::of_those(records, programs, |_| true)
+    }
+
+    /// Those that chose the pairing.
+    pub(crate) fn of_search(records: &[Record], programs: usize) -> Self {
+        Self::of_those(records, programs, |record| record.trial.purpose != Purpose::Final)
+    }
+
+    /// Those of the part of the search that measured everything once. Later ones were made because
+    /// of what the earlier ones showed. On average, the mean of both is not the truth.
+    pub(crate) fn of_first(records: &[Record], programs: usize) -> Self {
+        let first = PairsSearch::least(programs) as usize;
+        Self::of(&records[..first.min(records.len())], programs)
+    }
+
+    /// Those that were made after the pairing was chosen.
+    pub(crate) fn of_last(records: &[Record], programs: usize) -> Self {
+        Self::of_those(records, programs, |record| record.trial.purpose == Purpose::Final)
+    }
+
+    /// The same, with the runs of `pairs` that `others` has. `None` if one of these has none.
+    pub(crate) fn with_pairs(
+        &self,
+        others: &Self,
+        pairs: impl IntoIterator<Item = [usize; 2]>,
+    ) -> Option<Self> {
+        let mut mixed = self.clone();
+        for [one, other] in pairs {
+            for (program, beside) in [(one, other), (other, one)] {
+                let cell = &others.cells[program][beside];
+                if cell.is_empty() {
+                    return None;
+                }
+                mixed.cells[program][beside].clone_from(cell);
+            }
+        }
+        Some(mixed)
+    }
+
+    fn of_those(records: &[Record], programs: usize, those: impl Fn(&Record) -> bool) -> Self {
+        let mut cells = vec![vec![Vec::new(); programs + 1]; programs];
+        for record in settled(records).filter(|record| those(record)) {
+            let Setting::Profile(parts) = &record.trial.setting else { continue };
+            let runs = record.detail().and_then(|detail| detail.read::<AccompaniedRuns>().ok());
+            let Some(runs) = runs.filter(|_| record.outcome.is_ok()) else { continue };
+            for (number, (part, seconds)) in parts.iter().zip(runs.seconds).enumerate() {
+                let beside = match parts.len() {
+                    1 => programs,
+                    _ => parts[1 - number.min(1)].instance,
+                };
+                let cell = cells.get_mut(part.instance).and_then(|row| row.get_mut(beside));
+                if let Some(cell) = cell {
+                    cell.extend(seconds.into_iter().filter(|time| time.is_finite() && *time > 0.0));
+                }
+            }
+        }
+        Self { programs, cells }
+    }
+
+    /// How many runs of a program there are beside another, or alone.
+    pub(crate) fn count(&self, program: usize, beside: Option<usize>) -> usize {
+        self.cells[program][beside.unwrap_or(self.programs)].len()
+    }
+
+    /// Whether there are runs of each of these two beside the other, and of each alone.
+    pub(crate) fn has(&self, one: usize, other: usize) -> bool {
+        [(one, Some(other)), (other, Some(one)), (one, None), (other, None)]
+            .into_iter()
+            .all(|(program, beside)| self.count(program, beside) > 0)
+    }
+
+    /// The mean of each time; no number where there is no run.
+    pub(crate) fn means(&self) -> Times {
+        Times(self.cells.iter().map(|row| row.iter().map(|runs| mean(runs)).collect()).collect())
+    }
+
+    /// The relative standard error of a time and its degrees of freedom. It is infinite if nothing
+    /// shows how runs vary.
+    pub(crate) fn error(&self, program: usize, beside: Option<usize>) -> (f64, f64) {
+        let own = &self.cells[program][beside.unwrap_or(self.programs)];
+        let (squares, degrees) = spread(own);
+        let all = self.cells[program].iter().map(|runs| spread(runs));
+        let all = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (elsewhere, known) = (all.0 - squares, all.1 - degrees);
+        let prior = known.min(PRIOR);
+        let moderated = if known > 0.0 { prior * elsewhere.max(0.0) / known } else { 0.0 };
+        let degrees = prior + degrees;
+        if own.is_empty() || degrees == 0.0 {
+            return (f64::INFINITY, 1.0);
+        }
+        (((moderated + squares) / degrees / own.len() as f64).sqrt(), degrees)
+    }
+
+    /// So many possible truths.
+    pub(crate) fn draws(&self, count: usize, random: &mut Random) -> Vec<Times> {
+        let means = self.means().0;
+        let errors: Vec<Vec<(f64, f64)>> = (0..self.programs)
+            .map(|program| {
+                let beside = (0..self.programs).map(Some).chain([None]);
+                beside.map(|beside| self.error(program, beside)).collect()
+            })
+            .collect();
+        let mut draw = || {
+            let row = |(means, errors): (&Vec<f64>, &Vec<(f64, f64)>)| {
+                let cells = means.iter().zip(errors);
+                cells
+                    .map(|(mean, &(error, degrees))| mean * (error * t(degrees, random)).exp())
+                    .collect()
+            };
+            Times(means.iter().zip(&errors).map(row).collect())
+        };
+        (0..count).map(|_| draw()).collect()
+    }
+}
+
+/// The sum of squared relative deviations from the mean, and its degrees of freedom.
+fn spread(runs: &[f64]) -> (f64, f64) {
+    let mean = mean(runs);
+    let squares = runs.iter().map(|run| (run / mean - 1.0).powi(2)).sum();
+    if runs.len() < 2 { (0.0, 0.0) } else { (squares, (runs.len() - 1) as f64) }
+}
+
+fn mean(runs: &[f64]) -> f64 {
+    runs.iter().sum::<f64>() / runs.len() as f64
+}
+
+/// A draw of Student's t (R. W. Bailey, "Polar generation of random variates with the
+/// t-distribution", Mathematics of Computation 62, 1994).
+fn t(degrees: f64, random: &mut Random) -> f64 {
+    let radius = (degrees * ((1.0 - random.unit()).powf(-2.0 / degrees) - 1.0)).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::fixture::{Noisy, records_of};
+
+    #[test]
+    fn draws_of_t_have_its_quantiles() {
+        let mut random = Random::new(2);
+        for (degrees, at) in [(1.0, 12.706), (4.0, 2.776), (30.0, 2.042)] {
+            let outside = (0..20_000).filter(|_| t(degrees, &mut random).abs() > at).count();
+            // 5 standard deviations of a binomial with n = 20,000, p = 0.05.
+            assert!(outside.abs_diff(1000) < 155, "{degrees}: {outside}");
+        }
+    }
+
+    #[test]
+    fn a_program_beside_itself_has_twice_the_runs() {
+        let records = records_of(&mut Noisy::new(vec![vec![1.5, 1.2], vec![1.1, 1.3]], 0.02, 1), 2);
+        let runs = RunTimes::of_first(&records, 2);
+        assert_eq!(
+            [runs.count(0, None), runs.count(0, Some(1)), runs.count(0, Some(0))],
+            [2, 2, 4]
+        );
+        assert!(runs.has(0, 1));
+        let pair = runs.means().pair(0, 1);
+        assert!((pair.slowdowns()[0] - 1.2).abs() < 0.1 && (pair.slowdowns()[1] - 1.1).abs() < 0.1);
+    }
+
+    #[test]
+    fn one_run_has_no_error_of_its_own_and_gets_that_of_its_program() {
+        let cells = vec![vec![vec![2.0], vec![1.0, 1.1, 0.9]], vec![vec![], vec![]]];
+        let runs = RunTimes { programs: 1, cells };
+        let (error, degrees) = runs.error(0, Some(0));
+        assert!((error - 0.1).abs() < 1e-12 && degrees == 2.0, "{error} {degrees}");
+        let nothing = RunTimes { programs: 1, cells: vec![vec![vec![2.0], vec![1.0]]] };
+        assert_eq!(nothing.error(0, None).0, f64::INFINITY);
+    }
+}

@@ -1,0 +1,412 @@
+//! What to run next.
+//!
+//! First every program alone, then every pair once, in random order. Then rounds: possible truths
+//! ([`crate::PairsOutcome`]) show which pairs make another pairing better. These are measured
+//! again, and their programs alone if that is less sure. The search ends when no other pairing is
+//! better by 1 % with the confidence of the question, or with three quarters of its budget.
+//!
+//! *Last* the pairs of the best pairing have fresh runs. Only these say what it gains. The runs
+//! that chose it are better than the truth, because chance helped to choose it.
+
+use crate::matching::all_pairs;
+use crate::outcome::RivalPairings;
+use crate::run_times::RunTimes;
+use crate::seats::PairSeats;
+use crate::speedup::Lengths;
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
+use pinwise_measure::{Effort, PinnedInstance, Setting};
+use pinwise_placement::{Budget, PlacementQuestion};
+use pinwise_topology::Random;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Which programs run beside each other: the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairsQuestion {
+    /// The budget.
+    pub budget: Budget,
+    /// Confidence of the pairing, and of every interval.
+    pub confidence: f64,
+    /// The seed of the order of runs, and of the draws behind intervals.
+    pub seed: u64,
+    /// How much work a run is.
+    pub lengths: Lengths,
+}
+
+impl Default for PairsQuestion {
+    fn default() -> Self {
+        Self {
+            budget: Budget::Measurements(1000),
+            confidence: PlacementQuestion::CONFIDENCE,
+            seed: PlacementQuestion::SEED,
+            lengths: Lengths::Own,
+        }
+    }
+}
+
+/// Runs all programs alone and in pairs, until the pairing is known.
+#[derive(Debug)]
+pub struct PairsSearch {
+    question: PairsQuestion,
+    programs: usize,
+    seats: PairSeats,
+    phase: SearchPhase,
+    queue: VecDeque<Trial>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SearchPhase {
+    Begin,
+    Once,
+    Rounds,
+    Last,
+}
+
+/// From this share of the budget on, the best pairing has its fresh runs.
+const SEARCHING: f64 = 0.75;
+/// How often the pairs of the best pairing are measured last.
+const FRESH: usize = 3;
+
+impl PairsSearch {
+    /// Of that many programs, on these contexts.
+    pub fn new(question: PairsQuestion, programs: usize, seats: PairSeats) -> Self {
+        Self { question, programs, seats, phase: SearchPhase::Begin, queue: VecDeque::new() }
+    }
+
+    /// The measurements after which each of that many programs was measured alone, and each pair,
+    /// also of a program with itself.
+    pub fn least(programs: usize) -> u64 {
+        let programs = programs as u64;
+        programs + programs * (programs + 1) / 2
+    }
+
+    /// The measurements of fresh runs that then follow.
+    pub fn fresh(programs: usize) -> u64 {
+        (FRESH * (programs / 2)) as u64
+    }
+
+    /// These programs beside each other. Each measurement exchanges their contexts; `ahead` of it
+    /// are planned.
+    fn trial(&self, programs: &[usize], history: &[Record], ahead: usize) -> Trial {
+        let of = |record: &Record| match &record.trial.setting {
+            Setting::Profile(parts) => {
+                parts.iter().map(|part| part.instance).eq(programs.iter().copied())
+            }
+            _ => false,
+        };
+        let made = settled(history).filter(|record| of(record)).count() + ahead;
+        let seated = programs.iter().enumerate();
+        let parts = seated.map(|(number, &instance)| PinnedInstance {
+            instance,
+            leaves: self.seats.sides[(number + made) % 2].clone(),
+        });
+        Trial {
+            setting: Setting::Profile(parts.collect()),
+            purpose: Purpose::Profile,
+            effort: Effort::default(),
+        }
+    }
+
+    /// Every program alone, every pair, and every program beside itself.
+    fn once(&self, history: &[Record]) -> VecDeque<Trial> {
+        let mut random = Random::new(self.question.seed);
+        let programs = || 0..self.programs;
+        let alone: Vec<Vec<usize>> = programs().map(|program| vec![program]).collect();
+        let pairs = all_pairs(self.programs).map(Vec::from);
+        let own = programs().map(|program| vec![program, program]).collect();
+        let mut parts = [alone, pairs.collect(), own];
+        parts.iter_mut().for_each(|part| random.shuffle(part));
+        parts.concat().iter().map(|programs| self.trial(programs, history, 0)).collect()
+    }
+
+    /// What may change the pairing.
+    fn round(&self, history: &[Record]) -> VecDeque<Trial> {
+        let runs = RunTimes::of_search(history, self.programs);
+        let rivals = RivalPairings::of(&runs, self.programs, &self.question);
+        let Some(rivals) = rivals.filter(|rivals| !rivals.is_decided(&self.question)) else {
+            return VecDeque::new();
+        };
+        let error = |one: usize, beside: Option<usize>| runs.error(one, beside).0;
+        let of_pair =
+            |[one, other]: [usize; 2]| error(one, Some(other)).hypot(error(other, Some(one)));
+        let mut open: Vec<([usize; 2], f64)> = rivals
+            .open_pairs()
+            .into_iter()
+            .map(|(pair, times)| {
+                let alone = error(pair[0], None).hypot(error(pair[1], None));
+                (pair, times as f64 * of_pair(pair).max(alone))
+            })
+            .collect();
+        open.sort_by(|one, other| other.1.total_cmp(&one.1));
+        open.truncate(self.programs);
+        let mut trials: Vec<Vec<usize>> = Vec::new();
+        for ([one, other], _) in open {
+            trials.push(vec![one, other]);
+            for (program, beside) in [(one, other), (other, one)] {
+                let unsure = error(program, None) >= error(program, Some(beside));
+                if unsure && !trials.contains(&vec![program]) {
+                    trials.push(vec![program]);
+                }
+            }
+        }
+        Random::new(self.question.seed ^ history.len() as u64).shuffle(&mut trials);
+        trials.iter().map(|programs| self.trial(programs, history, 0)).collect()
+    }
+
+    /// Fresh runs of the best pairing.
+    fn last(&self, history: &[Record]) -> VecDeque<Trial> {
+        let runs = RunTimes::of_search(history, self.programs);
+        let rivals = RivalPairings::of(&runs, self.programs, &self.question);
+        let pairs = rivals.map_or_else(Vec::new, |rivals| rivals.best.pairs);
+        let again = (0..FRESH).flat_map(|ahead| pairs.iter().map(move |pair| (pair, ahead)));
+        let trial = |(pair, ahead): (&[usize; 2], usize)| Trial {
+            purpose: Purpose::Final,
+            ..self.trial(pair, history, ahead)
+        };
+        again.map(trial).collect()
+    }
+}
+
+impl Strategy for PairsSearch {
+    fn step(&mut self, history: &[Record]) -> Step {
+        // No pairing follows without this program.
+        if let Some(Err(error)) = history.last().map(|record| &record.outcome) {
+            return Step::Fail(error.message.clone());
+        }
+        let used = self.question.budget.used(history);
+        if used >= 1.0 {
+            return Step::Stop;
+        }
+        if self.phase == SearchPhase::Rounds && used >= SEARCHING {
+            self.queue.clear();
+        }
+        while self.queue.is_empty() && self.phase != SearchPhase::Last {
+            (self.phase, self.queue) = match self.phase {
+                SearchPhase::Begin => (SearchPhase::Once, self.once(history)),
+                _ if used < SEARCHING => (SearchPhase::Rounds, self.round(history)),
+                _ => (SearchPhase::Last, self.last(history)),
+            };
+            if self.phase == SearchPhase::Rounds && self.queue.is_empty() {
+                (self.phase, self.queue) = (SearchPhase::Last, self.last(history));
+            }
+        }
+        self.queue.pop_front().map_or(Step::Stop, Step::Measure)
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        self.queue.iter().take(most).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::*;
+    use pinwise_campaign::{Ending, MemoryJournal, drive};
+    use pinwise_measure::{
+        AccompaniedRuns, Detail, MeasureError, Measurement, Testbed, Unit, Workload,
+    };
+    use pinwise_topology::Machine;
+    use std::time::Duration;
+
+    /// Programs of 1, 2, … seconds with known slowdowns beside each other, and noise.
+    pub(crate) struct Noisy {
+        slowdowns: Vec<Vec<f64>>,
+        noise: f64,
+        random: Random,
+        runs: usize,
+        machine: Machine,
+        workload: Workload,
+        unit: Unit,
+    }
+
+    impl Noisy {
+        pub(crate) fn new(slowdowns: Vec<Vec<f64>>, noise: f64, seed: u64) -> Self {
+            let machine = Machine::from_shape("1x2").unwrap();
+            let (workload, unit) = (Workload::new("noisy", &[]), Unit::cost("s"));
+            let (random, runs) = (Random::new(seed), 2);
+            Self { slowdowns, noise, random, runs, machine, workload, unit }
+        }
+
+        fn runs(&mut self, program: usize, beside: Option<usize>) -> Vec<f64> {
+            let slowdown = beside.map_or(1.0, |beside| self.slowdowns[program][beside]);
+            let random = &mut self.random;
+            let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+            let seconds = (program + 1) as f64 * slowdown;
+            (0..self.runs).map(|_| seconds * (self.noise * normal()).exp()).collect()
+        }
+    }
+
+    impl Testbed for Noisy {
+        fn machine(&self) -> &Machine {
+            &self.machine
+        }
+        fn workload(&self) -> &Workload {
+            &self.workload
+        }
+        fn unit(&self) -> &Unit {
+            &self.unit
+        }
+        fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+            let Setting::Profile(parts) = setting else { panic!("{setting:?}") };
+            let seconds: Vec<Vec<f64>> = match parts[..] {
+                [ref one] => vec![self.runs(one.instance, None)],
+                [ref one, ref other] => vec![
+                    self.runs(one.instance, Some(other.instance)),
+                    self.runs(other.instance, Some(one.instance)),
+                ],
+                _ => panic!("{setting:?}"),
+            };
+            let measured = Measurement::new(1.0 / seconds[0][0], Duration::from_secs(10));
+            Ok(Measurement { detail: Detail::of(&AccompaniedRuns { seconds }), ..measured })
+        }
+    }
+
+    /// The records of a whole search.
+    pub(crate) fn searched(question: &PairsQuestion, testbed: &mut Noisy) -> Vec<Record> {
+        let seats = PairSeats::of(&testbed.machine, None, 1).unwrap();
+        let mut search = PairsSearch::new(question.clone(), testbed.slowdowns.len(), seats);
+        let mut journal = MemoryJournal::default();
+        let (zero, never) = (|| Duration::ZERO, || false);
+        let (ending, records) =
+            drive(&mut journal, &mut search, testbed, &zero, &never, &mut |_| ()).unwrap();
+        assert_eq!(ending, Ending::Finished);
+        records
+    }
+
+    /// The records of a search that measures everything once, and the best pairing anew, of so many
+    /// runs each.
+    pub(crate) fn records_of(testbed: &mut Noisy, runs: usize) -> Vec<Record> {
+        testbed.runs = runs;
+        let programs = testbed.slowdowns.len();
+        let budget = PairsSearch::least(programs) + PairsSearch::fresh(programs);
+        let budget = Budget::Measurements(budget);
+        searched(&PairsQuestion { budget, ..PairsQuestion::default() }, testbed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::{Noisy, searched};
+    use super::*;
+    use crate::outcome::{Pairing, PairsOutcome, PairsVerdict};
+
+    /// Random slowdowns of that many programs; one of them is a bad neighbour.
+    fn slowdowns(programs: usize, random: &mut Random) -> Vec<Vec<f64>> {
+        let mut row = |_| {
+            let beside = (0..programs).map(|other| if other == 0 { 1.6 } else { 1.1 });
+            beside.map(|base| base + 0.5 * random.unit()).collect()
+        };
+        (0..programs).map(&mut row).collect()
+    }
+
+    fn per_slot(pairing: &Pairing, slowdowns: &[Vec<f64>]) -> f64 {
+        let slots = slowdowns.len().div_ceil(2);
+        let speed = |one: usize, other: usize| 1.0 / slowdowns[one][other];
+        let pairs = pairing.pairs.iter();
+        let sum: f64 = pairs.map(|&[one, other]| speed(one, other) + speed(other, one)).sum();
+        (sum + (slots - pairing.pairs.len()) as f64) / slots as f64
+    }
+
+    fn by_lot(slowdowns: &[Vec<f64>]) -> f64 {
+        let speedup =
+            |[one, other]: [usize; 2]| 1.0 / slowdowns[one][other] + 1.0 / slowdowns[other][one];
+        let count = all_pairs(slowdowns.len()).count() as f64;
+        all_pairs(slowdowns.len()).map(speedup).sum::<f64>() / count
+    }
+
+    #[test]
+    fn the_pairing_found_is_as_good_as_the_true_one_and_intervals_hold() {
+        let mut random = Random::new(11);
+        let question =
+            PairsQuestion { budget: Budget::Measurements(150), ..PairsQuestion::default() };
+        let (mut decided, mut good, mut held, mut pairs, mut inside) = (0, 0, 0, 0, 0);
+        let (trials, programs) = (60, 6);
+        for seed in 0..trials {
+            let truth = slowdowns(programs, &mut random);
+            let exact = searched(&question, &mut Noisy::new(truth.clone(), 0.0, seed));
+            let best = PairsOutcome::of(&exact, programs, &question).pairing.unwrap();
+            let records = searched(&question, &mut Noisy::new(truth.clone(), 0.03, seed));
+            let outcome = PairsOutcome::of(&records, programs, &question);
+            let found = outcome.pairing.unwrap();
+            if outcome.verdict != PairsVerdict::Undecided {
+                decided += 1;
+                let regret = per_slot(&best, &truth) / per_slot(&found, &truth) - 1.0;
+                good += usize::from(regret <= 0.01);
+            }
+            let gain = outcome.gain.unwrap();
+            let true_gain = per_slot(&found, &truth) / by_lot(&truth) - 1.0;
+            held += usize::from(!gain.is_above(true_gain) && !gain.is_below(true_gain));
+            for pair in &outcome.pairs {
+                let [one, other] = pair.programs;
+                let speedup = 1.0 / truth[one][other] + 1.0 / truth[other][one];
+                let shown = pair.weighted_speedup;
+                pairs += 1;
+                inside += usize::from(!shown.is_above(speedup) && !shown.is_below(speedup));
+            }
+        }
+        assert!(decided >= 30, "{decided} of {trials} decided");
+        assert!(good * 100 >= 90 * decided, "{good} of {decided} as good as the best");
+        assert!(held * 100 >= 85 * trials as usize, "the gain is inside in {held} of {trials}");
+        let share = inside as f64 / f64::from(pairs);
+        assert!((0.92..=0.985).contains(&share), "{share} of the speed-ups are inside");
+    }
+
+    /// The runs that chose one of many alike pairings are better than the truth.
+    #[test]
+    fn the_gain_is_not_what_chance_chose() {
+        let mut random = Random::new(17);
+        let question =
+            PairsQuestion { budget: Budget::Measurements(90), ..PairsQuestion::default() };
+        let (trials, programs) = (60, 6);
+        let (mut held, mut too_high) = (0, 0);
+        for seed in 0..trials {
+            let truth: Vec<Vec<f64>> = (0..programs)
+                .map(|_| (0..programs).map(|_| 1.3 + 0.02 * random.unit()).collect())
+                .collect();
+            let records = searched(&question, &mut Noisy::new(truth.clone(), 0.05, seed));
+            let outcome = PairsOutcome::of(&records, programs, &question);
+            let true_gain = per_slot(&outcome.pairing.unwrap(), &truth) / by_lot(&truth) - 1.0;
+            let gain = outcome.gain.unwrap();
+            held += usize::from(!gain.is_above(true_gain) && !gain.is_below(true_gain));
+            too_high += usize::from(gain.is_above(true_gain));
+        }
+        // With the runs that chose the pairing: 33 and 27.
+        assert!(held >= 53 && too_high <= 4, "{held} held, {too_high} too high");
+    }
+
+    #[test]
+    fn only_what_may_change_the_pairing_is_measured_again() {
+        // Two pairs are far apart from all others; the third and fourth programs are alike.
+        let mut truth = vec![vec![1.8; 4]; 4];
+        for [one, other] in [[0, 1], [2, 3]] {
+            (truth[one][other], truth[other][one]) = (1.05, 1.05);
+        }
+        let question =
+            PairsQuestion { budget: Budget::Measurements(100), ..PairsQuestion::default() };
+        let sure = searched(&question, &mut Noisy::new(truth.clone(), 0.005, 1));
+        let once = PairsSearch::least(4) + PairsSearch::fresh(4);
+        assert_eq!(sure.len() as u64, once, "decided at once");
+        // Any of three pairings may be the best.
+        let near = vec![vec![1.3; 4]; 4];
+        let unsure = searched(&question, &mut Noisy::new(near, 0.05, 1));
+        assert!(unsure.len() as u64 > once);
+    }
+
+    #[test]
+    fn every_measurement_of_a_pair_exchanges_its_contexts() {
+        let near = vec![vec![1.3; 2]; 2];
+        let question =
+            PairsQuestion { budget: Budget::Measurements(12), ..PairsQuestion::default() };
+        let records = searched(&question, &mut Noisy::new(near, 0.4, 1));
+        let first_leaf = |record: &Record| match &record.trial.setting {
+            Setting::Profile(parts)
+                if parts.len() == 2 && parts[0].instance != parts[1].instance =>
+            {
+                Some(parts[0].leaves[0])
+            }
+            _ => None,
+        };
+        let leaves: Vec<u32> = records.iter().filter_map(first_leaf).collect();
+        assert!(leaves.len() > 1 && leaves.windows(2).all(|two| two[0] != two[1]), "{leaves:?}");
+    }
+}

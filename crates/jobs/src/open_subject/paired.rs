@@ -1,0 +1,40 @@
+//! Programs that run to their end, alone or beside another one.
+
+use super::{OpenSubject, allowed_machine, target_error, whole_machine};
+use crate::error::JobError;
+use pinwise_linux::{Launch, Pid};
+use pinwise_measure::{Interrupt, Testbed};
+use pinwise_programs::PairsTestbed;
+use pinwise_topology::Fingerprint;
+use std::time::Duration;
+
+impl OpenSubject for PairsTestbed {
+    fn pids(&self) -> Option<Vec<Pid>> {
+        Some(Vec::new())
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        pinwise_linux::fingerprint(self.machine())
+    }
+}
+
+/// Commands with their short names.
+pub(crate) fn open_commands(
+    commands: &[Vec<String>],
+    names: Vec<String>,
+    cpus: Option<&str>,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<PairsTestbed, JobError> {
+    let launch = |command: &Vec<String>| {
+        let mut words = command.iter();
+        Launch {
+            program: words.next().map(Into::into).unwrap_or_default(),
+            arguments: words.map(Into::into).collect(),
+            ..Launch::default()
+        }
+    };
+    let machine = allowed_machine(whole_machine()?, cpus)?;
+    let programs = names.into_iter().zip(commands.iter().map(launch)).collect();
+    PairsTestbed::new(programs, &machine, limit, interrupt.clone()).map_err(target_error)
+}

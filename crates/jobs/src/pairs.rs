@@ -1,0 +1,282 @@
+//! The job that runs programs beside each other: which of them to pair.
+
+use crate::campaign_run::{conclude, disturbances, measure};
+use crate::error::JobError;
+use crate::events::Events;
+use crate::job::{Caller, Job};
+use crate::open_subject::{OpenSubject, open_commands, open_pairs};
+use crate::resume_check::check_machine;
+use crate::simulation::SimulationRequest;
+use crate::stored_campaign;
+use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Store};
+use pinwise_coscheduling::{PairSeats, PairsOutcome, PairsQuestion, PairsSearch};
+use pinwise_measure::{ProgramNote, Workload};
+use pinwise_present::{Files, PairsFindings, Planned, Summary, Unfinished, shell};
+use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// The programs to pair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairedPrograms {
+    /// Commands on this machine. Each runs to its end.
+    Commands {
+        /// The words of each.
+        commands: Vec<Vec<String>>,
+        /// A run that takes longer fails.
+        limit: Duration,
+    },
+    /// One instance of each, on a simulated processor.
+    Simulated(SimulationRequest),
+}
+
+impl PairedPrograms {
+    /// The most programs. All their pairings are still compared exactly.
+    pub const MOST: usize = 24;
+
+    /// What each was called.
+    pub fn commands(&self) -> Vec<String> {
+        match self {
+            Self::Commands { commands, .. } => commands.iter().map(|words| shell(words)).collect(),
+            Self::Simulated(simulation) => {
+                let programs = simulation.programs().unwrap_or_default();
+                programs.iter().map(|program| program.name().to_owned()).collect()
+            }
+        }
+    }
+
+    /// A short name of each, with its number if several have it.
+    pub fn names(&self) -> Vec<String> {
+        let file = |words: &Vec<String>| {
+            let program = Path::new(words.first().map_or("", String::as_str));
+            program.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        };
+        let names = match self {
+            Self::Commands { commands, .. } => commands.iter().map(file).collect(),
+            Self::Simulated(_) => self.commands(),
+        };
+        let numbered = |(index, name): (usize, &String)| {
+            let before = names[..index].iter().filter(|other| *other == name).count();
+            let alone = names.iter().filter(|other| *other == name).count() == 1;
+            if alone { name.clone() } else { format!("{name}#{}", before + 1) }
+        };
+        names.iter().enumerate().map(numbered).collect()
+    }
+
+    /// The contexts that each of them takes.
+    fn threads(&self) -> usize {
+        match self {
+            Self::Commands { .. } => 1,
+            Self::Simulated(_) => THREADS_OF_A_PIPELINE,
+        }
+    }
+}
+
+/// Every packet program has this many threads.
+const THREADS_OF_A_PIPELINE: usize = 3;
+
+/// Which programs run beside each other: the request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairsRequest {
+    /// The question.
+    #[serde(flatten)]
+    pub question: PairsQuestion,
+    /// The programs.
+    pub programs: PairedPrograms,
+    /// The name of the level that two programs share; the closest by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// Only these contexts, as a CPU list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+}
+
+/// What is stored of an answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct PairsConclusion {
+    #[serde(flatten)]
+    outcome: PairsOutcome,
+    notes: Vec<ProgramNote>,
+}
+
+/// The answer of `pairs`: which programs run beside each other, so far.
+#[derive(Clone, Debug)]
+pub struct PairsAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// The question.
+    pub request: PairsRequest,
+    /// Where two programs ran.
+    pub seats: PairSeats,
+    /// The outcome so far.
+    pub outcome: PairsOutcome,
+    /// Notes on what disturbed the runs.
+    pub notes: Vec<ProgramNote>,
+    /// A short name of each program.
+    pub names: Vec<String>,
+    /// The whole command of each.
+    pub commands: Vec<String>,
+}
+
+impl PairsAnswer {
+    /// How far the campaign is; `None` if it has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let most = Planned::from(self.request.question.budget);
+        Unfinished::of(&self.campaign, self.campaign.records, most, "measurement", files)
+    }
+
+    /// What follows from the outcome, in words.
+    pub fn findings(&self) -> PairsFindings<'_> {
+        let confidence = self.request.question.confidence;
+        let Self { outcome, names, commands, .. } = self;
+        let busy = self.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
+        PairsFindings { outcome, names, commands, confidence, busy }
+    }
+
+    /// The contexts of both sides.
+    pub fn contexts(&self) -> [CpuSet; 2] {
+        let tree = SharingTree::new(&self.campaign.new.machine, self.campaign.new.alike);
+        let cpus = |side: &Vec<u32>| {
+            side.iter().filter_map(|&leaf| tree.leaves().get(leaf as usize).copied()).collect()
+        };
+        [cpus(&self.seats.sides[0]), cpus(&self.seats.sides[1])]
+    }
+
+    fn new(
+        campaign: CampaignInfo,
+        request: PairsRequest,
+        conclusion: PairsConclusion,
+    ) -> Result<Self, JobError> {
+        let seats = request.seats(&campaign.new.machine)?;
+        let PairsConclusion { outcome, notes } = conclusion;
+        let (names, commands) = (request.programs.names(), request.programs.commands());
+        Ok(Self { campaign, request, seats, outcome, notes, names, commands })
+    }
+}
+
+/// A request, with its programs ready to run.
+pub struct PreparedPairs {
+    request: PairsRequest,
+    testbed: Box<dyn OpenSubject>,
+}
+
+impl PairsRequest {
+    fn seats(&self, machine: &Machine) -> Result<PairSeats, JobError> {
+        let threads = self.programs.threads();
+        PairSeats::of(machine, self.level.as_deref(), threads).map_err(JobError::usage)
+    }
+
+    fn open(self, caller: &Caller) -> Result<PreparedPairs, JobError> {
+        let cpus = self.cpus.as_deref();
+        let testbed: Box<dyn OpenSubject> = match &self.programs {
+            PairedPrograms::Commands { commands, limit } => {
+                let names = self.programs.names();
+                Box::new(open_commands(commands, names, cpus, *limit, &caller.interrupt)?)
+            }
+            PairedPrograms::Simulated(simulation) => {
+                let seed = self.question.seed;
+                Box::new(open_pairs(simulation, cpus, seed)?)
+            }
+        };
+        Ok(PreparedPairs { request: self, testbed })
+    }
+
+    fn outcome(&self, records: &[pinwise_campaign::Record]) -> PairsOutcome {
+        PairsOutcome::of(records, self.programs.commands().len(), &self.question)
+    }
+}
+
+impl Job for PairsRequest {
+    const KIND: Kind = Kind::Pairs;
+    type Answer = PairsAnswer;
+    type Prepared = PreparedPairs;
+
+    fn prepare(
+        self,
+        caller: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, PreparedPairs), JobError> {
+        let programs = self.programs.commands().len();
+        if !(2..=PairedPrograms::MOST).contains(&programs) {
+            let remedy = match self.programs {
+                PairedPrograms::Commands { .. } => {
+                    "give each after its own --, as in -- 'xz -k a' -- 'gzip -k b'"
+                }
+                PairedPrograms::Simulated(_) => "give each with its own --workload",
+            };
+            return Err(JobError::Usage(format!(
+                "pairs takes 2 to {} programs, not {programs}: {remedy}",
+                PairedPrograms::MOST
+            )));
+        }
+        let ready = self.open(caller)?;
+        ready.request.seats(ready.testbed.machine())?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine: ready.testbed.machine().clone(),
+            alike: Alike::ByStructure,
+            workload: Workload {
+                name: ready.request.programs.names().join(", "),
+                threads: ready.testbed.workload().threads.clone(),
+            },
+            unit: ready.testbed.unit().clone(),
+            simulated: matches!(ready.request.programs, PairedPrograms::Simulated(_)),
+            question: serde_json::to_value(&ready.request)?,
+            seed: ready.request.question.seed,
+        };
+        Ok((new, ready))
+    }
+
+    fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<PreparedPairs, JobError> {
+        let ready = stored_campaign::question::<Self>(info)?.open(caller)?;
+        if !info.new.simulated {
+            check_machine(info, ready.testbed.machine())?;
+        }
+        Ok(ready)
+    }
+
+    fn conduct(
+        ready: PreparedPairs,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<PairsAnswer, JobError> {
+        let PreparedPairs { request, mut testbed } = ready;
+        let seats = request.seats(&info.new.machine)?;
+        let question = request.question.clone();
+        let budget = question.budget;
+        let programs = request.programs.commands().len();
+        let mut search = PairsSearch::new(question, programs, seats);
+        let measured = measure(store, info, budget, &mut search, &mut *testbed, caller, events)?;
+        let conclusion = conclude(store, info.id, measured, &*testbed, |records, notes| {
+            PairsConclusion { outcome: request.outcome(records), notes }
+        })?;
+        PairsAnswer::new(store.get(info.id)?, request, conclusion)
+    }
+
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<PairsAnswer, JobError> {
+        let request: Self = stored_campaign::question(info)?;
+        let conclusion = match stored_campaign::conclusion(info)? {
+            Some(concluded) => concluded,
+            None => PairsConclusion {
+                outcome: request.outcome(&store.records(info.id)?),
+                notes: disturbances(store, [info.id])?,
+            },
+        };
+        PairsAnswer::new(info.clone(), request, conclusion)
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let PairsOutcome { verdict, pairing, gain, .. } =
+            PairsConclusion::deserialize(conclusion).ok()?.outcome;
+        let pairs = pairing.map_or(0, |pairing| pairing.pairs.len());
+        Some(Summary::Pairs { verdict, pairs, gain: gain.map(|gain| gain.value) })
+    }
+}

@@ -1,0 +1,285 @@
+//! What pairs of programs show, in the sentences and tables that the terminal and the page share.
+
+use crate::figures::{self, Scale, percent};
+use crate::note::sentence;
+use pinwise_coscheduling::{
+    PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
+};
+use pinwise_measure::Unit;
+use pinwise_topology::{CpuSet, DomainKind};
+
+/// An outcome with the names of its programs.
+#[derive(Clone, Copy, Debug)]
+pub struct PairsFindings<'a> {
+    /// The outcome.
+    pub outcome: &'a PairsOutcome,
+    /// A short name of each program.
+    pub names: &'a [String],
+    /// The whole command of each.
+    pub commands: &'a [String],
+    /// The confidence of the pairing and of every interval.
+    pub confidence: f64,
+    /// Whether other programs took part of the machine.
+    pub busy: bool,
+}
+
+impl PairsFindings<'_> {
+    /// Who runs beside whom, in one sentence or two: the first line of the answer.
+    pub fn verdict(&self) -> String {
+        let PairsOutcome { verdict, pairing, pairs, .. } = self.outcome;
+        match (verdict, pairing) {
+            (PairsVerdict::Alone, _) => {
+                "Run each program alone: no two gain beside each other.".to_owned()
+            }
+            (PairsVerdict::Undecided, Some(best)) => {
+                let (best, rival) = (self.pairing(best), self.outcome.rival.as_ref());
+                let rival =
+                    rival.map(|rival| format!(" This may be better: {}.", self.pairing(rival)));
+                format!("Undecided. Best so far: {best}.{}", rival.unwrap_or_default())
+            }
+            (PairsVerdict::Paired, Some(best)) => sentence(&self.pairing(best)),
+            _ => {
+                let programs = self.names.len();
+                let of = programs * (programs.max(1) - 1) / 2;
+                let apart = |pair: &&PairOutcome| pair.programs[0] != pair.programs[1];
+                let made = pairs.iter().filter(apart).count();
+                format!("No pairing yet: {made} of {of} pairs have been measured.")
+            }
+        }
+    }
+
+    /// What the pairing gains, what would decide it, and what else there is to say.
+    pub fn sentences(&self) -> Vec<String> {
+        let outcome = self.outcome;
+        let mut sentences = Vec::new();
+        let confident = format!("({} confidence)", percent(self.confidence));
+        // Two programs have one pairing.
+        if let Some(gain) = outcome.gain.filter(|_| self.names.len() > 2) {
+            let over = format!(
+                "{} over a random pairing{}, from fresh runs.",
+                figures::change(gain.value),
+                self.interval(&gain, figures::change)
+            );
+            let matters = gain.is_above(0.0) || outcome.verdict != PairsVerdict::Paired;
+            let begin = if matters { "That is" } else { "It hardly matters:" };
+            sentences.push(format!("{begin} {over}"));
+        } else if outcome.gain.is_none() && outcome.pairing.is_some() {
+            sentences.push("No fresh runs show what it gains: give a larger --budget.".to_owned());
+        }
+        sentences.push(match outcome.verdict {
+            PairsVerdict::Paired | PairsVerdict::Alone => {
+                format!("No other pairing is better by 1 % or more {confident}.")
+            }
+            PairsVerdict::Undecided | PairsVerdict::Incomplete => {
+                "Measure more to decide: give a larger --budget.".to_owned()
+            }
+        });
+        if self.busy {
+            sentences.push(
+                "Other programs ran meanwhile: a pair leaves them no context, and looks worse than \
+                 it is. Repeat when quiet."
+                    .to_owned(),
+            );
+        }
+        for &program in &outcome.apart {
+            let name = &self.names[program];
+            sentences.push(format!("{name} loses beside every other program: run it alone."));
+        }
+        if let [best, .., worst] = &outcome.neighbours[..]
+            && self.names.len() > 2
+        {
+            sentences.push(format!(
+                "Best neighbour: {}; the others keep {} of their speed beside it. Worst: {}, {}.",
+                self.names[best.program],
+                percent(best.leaves.value),
+                self.names[worst.program],
+                percent(worst.leaves.value)
+            ));
+        }
+        sentences
+    }
+
+    /// `run a beside b, c beside d; run e alone`
+    pub fn pairing(&self, pairing: &Pairing) -> String {
+        let name = |program: &usize| self.names[*program].as_str();
+        let pairs = pairing.pairs.iter();
+        let pairs: Vec<String> =
+            pairs.map(|[one, other]| format!("{} beside {}", name(one), name(other))).collect();
+        let alone: Vec<&str> = pairing.alone.iter().map(name).collect();
+        let mut parts = Vec::new();
+        if !pairs.is_empty() {
+            parts.push(format!("run {}", pairs.join(", ")));
+        }
+        if !alone.is_empty() {
+            parts.push(format!("run {} alone", alone.join(", ")));
+        }
+        parts.join("; ")
+    }
+
+    /// ` (95 % interval 1.2 to 1.4)`; empty without one.
+    fn interval(&self, number: &Resampled, show: impl Fn(f64) -> String) -> String {
+        let (Some(low), Some(high)) = (number.low, number.high) else { return String::new() };
+        format!(" ({} interval {} to {})", percent(self.confidence), show(low), show(high))
+    }
+
+    /// The head of [`Self::pair_row`].
+    pub const PAIR_HEAD: [&'static str; 6] =
+        ["pair", "weighted speed-up", "interval", "speed-up", "unfairness", "runs"];
+
+    /// A pair in a table.
+    pub fn pair_row(&self, pair: &PairOutcome) -> [String; 6] {
+        let [one, other] = pair.programs;
+        [
+            format!("{} beside {}", self.names[one], self.names[other]),
+            ratio(pair.weighted_speedup.value),
+            ends(&pair.weighted_speedup, ratio),
+            ratio(pair.speedup.value),
+            ratio(pair.unfairness.value),
+            format!("{} + {}", pair.runs[0], pair.runs[1]),
+        ]
+    }
+
+    /// All pairs, the best first.
+    pub fn best_first(&self) -> Vec<&PairOutcome> {
+        let mut pairs: Vec<&PairOutcome> = self.outcome.pairs.iter().collect();
+        pairs.sort_by(|one, other| {
+            other.weighted_speedup.value.total_cmp(&one.weighted_speedup.value)
+        });
+        pairs
+    }
+
+    /// The head of [`Self::program_row`].
+    pub const PROGRAM_HEAD: [&'static str; 6] =
+        ["", "program", "a run alone", "interval", "runs", "leaves others"];
+
+    /// A program in a table, with its number.
+    pub fn program_row(&self, program: usize) -> [String; 6] {
+        let alone = self.outcome.alone[program];
+        let seconds = |seconds: f64| 1.0 / seconds;
+        let scale =
+            |alone: &SoloOutcome| Scale::new(&Unit::cost("s"), seconds(alone.seconds.value));
+        let own = |neighbour: &&pinwise_coscheduling::Neighbour| neighbour.program == program;
+        let leaves = self.outcome.neighbours.iter().find(own);
+        [
+            (program + 1).to_string(),
+            self.names[program].clone(),
+            alone.map_or(String::new(), |alone| scale(&alone).show(seconds(alone.seconds.value))),
+            alone.map_or(String::new(), |alone| {
+                let scale = scale(&alone);
+                match (alone.seconds.low, alone.seconds.high) {
+                    (Some(low), Some(high)) => scale.ends(seconds(high), seconds(low)),
+                    _ => String::new(),
+                }
+            }),
+            alone.map_or(0, |alone| alone.runs).to_string(),
+            leaves.map_or(String::new(), |leaves| percent(leaves.leaves.value)),
+        ]
+    }
+
+    /// What each program is, by its number, where its name does not say it.
+    pub fn legend(&self) -> Vec<String> {
+        let named = self.names.iter().zip(self.commands).enumerate();
+        let named = named.filter(|(_, (name, command))| name.split('#').next() != Some(command));
+        named.map(|(number, (name, command))| format!("{} {name}: {command}", number + 1)).collect()
+    }
+
+    /// The weighted speed-up of two programs; `None` if it was not measured.
+    pub fn weighted_speedup(&self, one: usize, other: usize) -> Option<f64> {
+        let programs = [one.min(other), one.max(other)];
+        let pair = self.outcome.pairs.iter().find(|pair| pair.programs == programs)?;
+        Some(pair.weighted_speedup.value)
+    }
+}
+
+/// Where two programs ran, and how often.
+pub fn pairs_ran(level: DomainKind, contexts: &[CpuSet; 2], measurements: u64) -> String {
+    let ([one, other], level) = (contexts, level.name());
+    format!(
+        "Two programs share one {level}: one ran on context {one}, the other on {other}. {} were \
+         made.",
+        figures::counted(measurements, "measurement")
+    )
+}
+
+/// `1.42`
+pub fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+fn ends(number: &Resampled, show: impl Fn(f64) -> String) -> String {
+    match (number.low, number.high) {
+        (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_coscheduling::PairsQuestion;
+    use pinwise_coscheduling::PairsVerdict::{Alone, Incomplete, Paired, Undecided};
+
+    #[test]
+    fn each_verdict_says_what_to_do() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let gain = |low| Some(Resampled { value: 0.05, low: Some(low), high: Some(0.1) });
+        let pairing = |one, other, alone| Pairing { pairs: vec![[one, other]], alone: vec![alone] };
+        let said = |verdict, gain| {
+            let mut outcome = PairsOutcome::of(&[], 3, &PairsQuestion::default());
+            outcome.verdict = verdict;
+            outcome.gain = gain;
+            outcome.pairing = match verdict {
+                Incomplete => None,
+                Alone => Some(Pairing { pairs: vec![], alone: vec![0, 1, 2] }),
+                Paired | Undecided => Some(pairing(0, 2, 1)),
+            };
+            outcome.rival = (verdict == Undecided).then(|| pairing(0, 1, 2));
+            let (outcome, names) = (&outcome, &names[..]);
+            let commands = names;
+            let findings =
+                PairsFindings { outcome, names, commands, confidence: 0.95, busy: false };
+            [vec![findings.verdict()], findings.sentences()].concat().join(" ")
+        };
+        let over = "over a random pairing (95 % interval";
+        let sure = "No other pairing is better by 1 % or more (95 % confidence).";
+        let more = "Measure more to decide: give a larger --budget.";
+        for (verdict, gain, text) in [
+            (
+                Paired,
+                gain(0.01),
+                format!(
+                    "Run a beside c; run b alone. That is +5.0 % {over} +1.0 % to +10.0 %), from \
+                     fresh runs. {sure}"
+                ),
+            ),
+            (
+                Paired,
+                gain(-0.01),
+                format!(
+                    "Run a beside c; run b alone. It hardly matters: +5.0 % {over} -1.0 % to \
+                     +10.0 %), from fresh runs. {sure}"
+                ),
+            ),
+            (
+                Undecided,
+                None,
+                format!(
+                    "Undecided. Best so far: run a beside c; run b alone. This may be better: run \
+                     a beside b; run c alone. No fresh runs show what it gains: give a larger \
+                     --budget. {more}"
+                ),
+            ),
+            (
+                Alone,
+                gain(0.01),
+                format!(
+                    "Run each program alone: no two gain beside each other. That is +5.0 % {over} \
+                     +1.0 % to +10.0 %), from fresh runs. {sure}"
+                ),
+            ),
+            (Incomplete, None, format!("No pairing yet: 0 of 3 pairs have been measured. {more}")),
+        ] {
+            assert_eq!(said(verdict, gain), text);
+        }
+    }
+}

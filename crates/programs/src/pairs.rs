@@ -1,0 +1,237 @@
+//! [`PairsTestbed`]: programs that run to their end, alone or beside another one.
+//!
+//! Two programs run on one context each, with everything that they start. The one that ends is
+//! started again at once, until both have enough runs by the rule of FAME. So each run is
+//! accompanied from its begin to its end. What then still runs is ended, and does not count.
+
+use pinwise_figures::duration;
+use pinwise_linux::{
+    Exit, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, RealtimeClass, TargetError,
+    affinity, common_contexts, thread::Tid,
+};
+use pinwise_measure::{
+    AccompaniedRuns, Detail, Effort, Fame, Interrupt, MeasureError, Measurement, Retry, Setting,
+    Testbed, Thread, Unit, Workload,
+};
+use pinwise_topology::{CpuSet, Machine};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The longest sleep, so that a Ctrl-C is noticed.
+const NAP: Duration = Duration::from_millis(20);
+/// To start a program anew takes some milliseconds, in which the other one is alone. That must be a
+/// small part of a run.
+const BRIEF: Duration = Duration::from_millis(100);
+
+/// Programs that run to their end, as a testbed. It measures a [`Setting::Profile`] of one or two.
+pub struct PairsTestbed {
+    programs: Vec<Launch>,
+    names: Vec<String>,
+    limit: Duration,
+    cancelled: Interrupt,
+    guardian: Guardian,
+    machine: Machine,
+    leaves: Vec<CpuSet>,
+    workload: Workload,
+    unit: Unit,
+}
+
+/// A program on one side.
+struct PairSide {
+    name: String,
+    launch: Launch,
+    running: LaunchedProgram,
+    exit: Exit,
+    seconds: Vec<f64>,
+}
+
+impl PairsTestbed {
+    /// When a program has enough runs. Each is a new process, so that only caches and files warm
+    /// up: few runs do.
+    pub const FAME: Fame = Fame { maiv: 0.05, least: 2, most: 8 };
+
+    /// Of programs with short names. A run longer than `limit` fails. To raise `cancelled` ends any
+    /// run within 20 ms.
+    ///
+    /// # Errors
+    /// pinwise may use no context, or its guardian cannot be started.
+    pub fn new(
+        programs: Vec<(String, Launch)>,
+        machine: &Machine,
+        limit: Duration,
+        cancelled: Interrupt,
+    ) -> Result<Self, TargetError> {
+        let mask = affinity::get(Tid(0))?;
+        let (machine, leaves) = common_contexts(machine, "pinwise", &mask)?;
+        let (names, programs): (Vec<String>, Vec<Launch>) = programs.into_iter().unzip();
+        let thread = |(instance, name): (usize, &String)| Thread::new(name, name, instance);
+        let threads = names.iter().enumerate().map(thread).collect();
+        Ok(Self {
+            programs,
+            workload: Workload { name: names.join(", "), threads },
+            names,
+            limit,
+            cancelled,
+            guardian: Guardian::start()?,
+            machine,
+            leaves,
+            unit: Unit::cost("s"),
+        })
+    }
+
+    /// Starts a program on the contexts of its side.
+    fn start(
+        &mut self,
+        name: &str,
+        launch: &Launch,
+    ) -> Result<(LaunchedProgram, Exit), TargetError> {
+        let failed = |cause| TargetError::Proc { name: name.to_owned(), cause };
+        let mut running = launch.start(&mut self.guardian)?;
+        match running.streams().and_then(|_| running.exit()) {
+            Ok(exit) => Ok((running, exit)),
+            Err(cause) => {
+                self.finish(name, running)?;
+                Err(failed(cause))
+            }
+        }
+    }
+
+    /// Ends what is left of a program, and gives its number up.
+    fn finish(&mut self, name: &str, mut running: LaunchedProgram) -> Result<(), TargetError> {
+        running.end();
+        // From here on its number may mean another process.
+        let told = self.guardian.enter(&[GuardianEntry::Ended { pid: running.pid() }]);
+        let waited = running.wait();
+        told?;
+        waited.map(drop).map_err(|cause| TargetError::Launch { program: name.to_owned(), cause })
+    }
+
+    fn begin(&mut self, setting: &Setting) -> Result<Vec<PairSide>, MeasureError> {
+        let unsupported = || MeasureError::unsupported(&self.workload.name, setting);
+        let Setting::Profile(parts) = setting else { return Err(unsupported()) };
+        let mut planned = Vec::new();
+        for part in parts {
+            let launch = self.programs.get(part.instance).ok_or_else(unsupported)?;
+            let leaves = part.leaves.iter().map(|&leaf| self.leaves.get(leaf as usize));
+            let cpus = leaves.collect::<Option<Vec<_>>>().ok_or_else(unsupported)?;
+            let cpus = cpus.into_iter().flat_map(CpuSet::iter).collect();
+            let launch = Launch { cpus: Some(cpus), stdout: Output::Null, ..launch.clone() };
+            planned.push((self.names[part.instance].clone(), launch));
+        }
+        let mut sides: Vec<PairSide> = Vec::new();
+        for (name, launch) in planned {
+            match self.start(&name, &launch) {
+                Ok((running, exit)) => {
+                    sides.push(PairSide { name, launch, running, exit, seconds: Vec::new() });
+                }
+                Err(error) => {
+                    self.end(sides)?;
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(sides)
+    }
+
+    /// Ends all that runs.
+    fn end(&mut self, sides: Vec<PairSide>) -> Result<Vec<Vec<f64>>, TargetError> {
+        let mut done = Ok(());
+        let mut seconds = Vec::new();
+        for side in sides {
+            done = done.and(self.finish(&side.name, side.running));
+            seconds.push(side.seconds);
+        }
+        done.map(|()| seconds)
+    }
+
+    /// Until each side has enough runs.
+    fn follow(&mut self, sides: &mut [PairSide]) -> Result<(), TargetError> {
+        let poll = |side: &PairSide, done: io::Result<bool>| {
+            done.map_err(|cause| TargetError::Proc { name: side.name.clone(), cause })
+        };
+        while !sides.iter().all(|side| Self::FAME.over(&side.seconds)) {
+            if self.cancelled.came() {
+                return Err(MeasureError::interrupted().into());
+            }
+            if let Some(side) = sides.iter().find(|side| side.running.begin.elapsed() > self.limit)
+            {
+                let (name, limit) = (&side.name, duration(self.limit));
+                let message = format!(
+                    "{name} ran longer than the limit of {limit} and was ended: a program must \
+                     end; raise --limit, or give it less work"
+                );
+                return Err(MeasureError::new(Retry::Never, message).into());
+            }
+            let exits: Vec<&Exit> = sides.iter().map(|side| &side.exit).collect();
+            let any = Exit::any_within(&exits, NAP);
+            let now = Instant::now();
+            if !poll(&sides[0], any)? {
+                continue;
+            }
+            let alone = sides.len() == 1;
+            for side in sides.iter_mut() {
+                let ended = side.exit.within(Duration::ZERO);
+                if poll(side, ended)? {
+                    let took = now.saturating_duration_since(side.running.begin);
+                    self.again(side, took, alone)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a run that has ended, and begins the next one. Only then it looks after what the
+    /// ended one left: the other program is not alone meanwhile.
+    fn again(
+        &mut self,
+        side: &mut PairSide,
+        took: Duration,
+        alone: bool,
+    ) -> Result<(), TargetError> {
+        if let Some(status) = side.running.status().filter(|status| !status.success()) {
+            return Err(side.running.ended(&side.name, status));
+        }
+        if alone && took < BRIEF {
+            let message = format!(
+                "{} ends {} after its start, too soon to run beside another program: give it more \
+                 work (a larger input, more repetitions)",
+                side.name,
+                duration(took)
+            );
+            return Err(MeasureError::new(Retry::Never, message).into());
+        }
+        side.seconds.push(took.as_secs_f64());
+        let (running, exit) = self.start(&side.name, &side.launch)?;
+        side.exit = exit;
+        self.finish(&side.name, std::mem::replace(&mut side.running, running))
+    }
+}
+
+impl Testbed for PairsTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// The performance is that of the first program.
+    fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        let _punctual = RealtimeClass::raise();
+        let begin = Instant::now();
+        let mut sides = self.begin(setting)?;
+        let done = self.follow(&mut sides);
+        let ended = self.end(sides);
+        done?;
+        let seconds = ended?;
+        let first = seconds.first().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64);
+        let performance = first.map_or(0.0, |mean| 1.0 / mean);
+        let measured = Measurement::new(performance, begin.elapsed());
+        Ok(Measurement { detail: Detail::of(&AccompaniedRuns { seconds }), ..measured })
+    }
+}
