@@ -9,7 +9,7 @@
 //! programs have as much work as they do alone in the same time.
 
 use pinwise_lab::parallel::each;
-use pinwise_processor::smt::{CounterValues, ProgramPhase, SmtCore, StreamProgram, events};
+use pinwise_smt::{CounterValues, ProgramPhase, SmtCore, StreamProgram, events};
 use std::error::Error;
 
 /// Cycles in which caches fill, and cycles that count.

@@ -10,12 +10,12 @@ mod parallel;
 mod processor;
 pub mod program;
 pub mod published_experiments;
-pub mod smt;
 mod testbed;
 
 pub use bench::ModelBench;
 pub use chip::{Chip, ClockMode, PlacedThread, PlacementError, UnplacedJob};
 pub use core::StrandCounters;
+pub use memory::CacheTags;
 pub use processor::{
     AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore,
     IntraCore, IntraPipe, L1Data, L1Instruction, L2, Lsu, MainMemory, Processor, ProcessorError,

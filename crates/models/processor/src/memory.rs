@@ -13,7 +13,7 @@ mod cache;
 
 use crate::processor::Processor;
 use crate::program::Region;
-pub(crate) use cache::CacheTags;
+pub use cache::CacheTags;
 
 /// What becomes of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::processor::CachePolicy;
 /// Line numbers (address divided by line size) held by a set-associative cache. Line `n` belongs to
 /// set `n` modulo sets.
 #[derive(Clone, Debug)]
-pub(crate) struct CacheTags {
+pub struct CacheTags {
     /// The line in each way of each set, [`EMPTY`] if there is none.
     tags: Vec<u32>,
     /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root. It is set when the next victim is
@@ -26,7 +26,7 @@ const EMPTY: u32 = u32::MAX;
 impl CacheTags {
     /// An empty cache. `bytes`, `ways` and `line` are powers of two; banks share the lines by their
     /// lowest bits.
-    pub(crate) fn new(bytes: usize, ways: u32, line: u32, banks: u32, policy: CachePolicy) -> Self {
+    pub fn new(bytes: usize, ways: u32, line: u32, banks: u32, policy: CachePolicy) -> Self {
         let lines = bytes / line as usize;
         let ways = ways as usize;
         let path = |way: usize| {
@@ -48,14 +48,14 @@ impl CacheTags {
     }
 
     /// The number of lines it holds when full.
-    pub(crate) fn lines(&self) -> usize {
+    pub fn lines(&self) -> usize {
         self.tags.len()
     }
 
     /// Whether `line` is there, and where: the index of its place among all [`CacheTags::lines`].
     /// Remembers the use.
     #[inline]
-    pub(crate) fn access(&mut self, line: u32) -> Option<usize> {
+    pub fn access(&mut self, line: u32) -> Option<usize> {
         let set = self.set(line);
         let place = self.find(set, line)?;
         self.touch(set, place - set * self.ways);
@@ -63,7 +63,7 @@ impl CacheTags {
     }
 
     /// Puts `line` in, unless it is there; returns its place and the line that gave way.
-    pub(crate) fn insert(&mut self, line: u32) -> (usize, Option<u32>) {
+    pub fn insert(&mut self, line: u32) -> (usize, Option<u32>) {
         match self.access(line) {
             Some(place) => (place, None),
             None => self.insert_new(line),
@@ -71,7 +71,7 @@ impl CacheTags {
     }
 
     /// The same for a line that is not there.
-    pub(crate) fn insert_new(&mut self, line: u32) -> (usize, Option<u32>) {
+    pub fn insert_new(&mut self, line: u32) -> (usize, Option<u32>) {
         let set = self.set(line);
         let way = match self.find(set, EMPTY) {
             Some(place) => place - set * self.ways,
@@ -84,7 +84,7 @@ impl CacheTags {
     }
 
     /// Takes `line` out if it is there.
-    pub(crate) fn remove(&mut self, line: u32) {
+    pub fn remove(&mut self, line: u32) {
         if let Some(place) = self.find(self.set(line), line) {
             self.tags[place] = EMPTY;
         }

@@ -10,62 +10,62 @@ pub struct SmtCore {
     pub name: String,
     /// Cycles per nanosecond.
     pub clock_ghz: f64,
-    pub(super) front_end: FrontEnd,
-    pub(super) window: ReorderWindow,
-    pub(super) units: ExecutionUnits,
-    pub(super) l1: CacheLevel,
-    pub(super) l2: CacheLevel,
-    pub(super) memory: MemoryBus,
+    pub(crate) front_end: FrontEnd,
+    pub(crate) window: ReorderWindow,
+    pub(crate) units: ExecutionUnits,
+    pub(crate) l1: CacheLevel,
+    pub(crate) l2: CacheLevel,
+    pub(crate) memory: MemoryBus,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FrontEnd {
-    pub(super) width: u64,
-    pub(super) trace_micro_ops: u32,
-    pub(super) trace_ways: u32,
-    pub(super) line_micro_ops: u32,
-    pub(super) build_micro_ops: u64,
-    pub(super) bytes_per_micro_op: u32,
-    pub(super) mispredict_cycles: u64,
+pub(crate) struct FrontEnd {
+    pub(crate) width: u64,
+    pub(crate) trace_micro_ops: u32,
+    pub(crate) trace_ways: u32,
+    pub(crate) line_micro_ops: u32,
+    pub(crate) build_micro_ops: u64,
+    pub(crate) bytes_per_micro_op: u32,
+    pub(crate) mispredict_cycles: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReorderWindow {
-    pub(super) micro_ops: usize,
-    pub(super) loads: usize,
-    pub(super) stores: usize,
-    pub(super) retire: u8,
+pub(crate) struct ReorderWindow {
+    pub(crate) micro_ops: usize,
+    pub(crate) loads: usize,
+    pub(crate) stores: usize,
+    pub(crate) retire: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExecutionUnits {
-    pub(super) integer: u8,
-    pub(super) integer_cycles: u64,
-    pub(super) fp: u8,
-    pub(super) fp_cycles: u64,
-    pub(super) load: u8,
-    pub(super) store: u8,
+pub(crate) struct ExecutionUnits {
+    pub(crate) integer: u8,
+    pub(crate) integer_cycles: u64,
+    pub(crate) fp: u8,
+    pub(crate) fp_cycles: u64,
+    pub(crate) load: u8,
+    pub(crate) store: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CacheLevel {
-    pub(super) bytes: u32,
-    pub(super) ways: u32,
-    pub(super) cycles: u64,
+pub(crate) struct CacheLevel {
+    pub(crate) bytes: u32,
+    pub(crate) ways: u32,
+    pub(crate) cycles: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MemoryBus {
-    pub(super) line_bytes: u32,
-    pub(super) nanoseconds: f64,
-    pub(super) gigabytes_per_second: f64,
-    pub(super) outstanding: usize,
-    pub(super) prefetched_lines: u32,
+pub(crate) struct MemoryBus {
+    pub(crate) line_bytes: u32,
+    pub(crate) nanoseconds: f64,
+    pub(crate) gigabytes_per_second: f64,
+    pub(crate) outstanding: usize,
+    pub(crate) prefetched_lines: u32,
 }
 
 /// Why a description of a core or of programs is refused.
@@ -91,7 +91,7 @@ pub enum SmtError {
 impl SmtCore {
     /// The core of the paper on hardware monitoring (section 5).
     pub fn northwood() -> Self {
-        let text = include_str!("../../models/pentium4-northwood.toml");
+        let text = include_str!("../models/pentium4-northwood.toml");
         Self::parse(text).expect("a test reads it")
     }
 
@@ -155,17 +155,17 @@ impl SmtCore {
     }
 
     /// Lines of the trace cache.
-    pub(super) fn trace_lines(&self) -> u32 {
+    pub(crate) fn trace_lines(&self) -> u32 {
         self.front_end.trace_micro_ops / self.front_end.line_micro_ops
     }
 
     /// Cycles until a line of memory is there.
-    pub(super) fn memory_cycles(&self) -> u64 {
+    pub(crate) fn memory_cycles(&self) -> u64 {
         (self.memory.nanoseconds * self.clock_ghz).round() as u64
     }
 
     /// Cycles in which a line is on the bus.
-    pub(super) fn bus_cycles(&self) -> u64 {
+    pub(crate) fn bus_cycles(&self) -> u64 {
         let bytes_per_cycle = self.memory.gigabytes_per_second / self.clock_ghz;
         (f64::from(self.memory.line_bytes) / bytes_per_cycle).round().max(1.0) as u64
     }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_core_that_cannot_be_is_refused_by_key() {
-        let text = include_str!("../../models/pentium4-northwood.toml");
+        let text = include_str!("../models/pentium4-northwood.toml");
         for (from, to, key) in [
             ("bytes = 8192", "bytes = 8191", "l1.bytes"),
             ("trace_ways = 8", "trace_ways = 4096", "front_end.trace_micro_ops"),

@@ -1,9 +1,26 @@
-//! How micro-operations of both contexts go through the core.
+//! How micro-operations of two programs go through a core: simultaneous multithreading (SMT).
+//!
+//! **Terms.** A *context* is what a program runs on; the core has two. A *micro-operation* is what
+//! the core executes. The front end takes them from the *trace cache*, which holds decoded code.
+//! The *window* holds micro-operations that have begun and not retired.
+//!
+//! **Problem.** Contexts share execution units, caches and the bus. So what a program does beside
+//! another depends on both. A co-scheduler needs such a core to be tried on.
+//!
+//! **Method.** [`SmtCore`] describes a core, [`crate::StreamProgram`] a program as a stream of
+//! micro-operations with given statistics. The simulation takes micro-operations in the order in
+//! which they enter the window. It computes for each when its operands are there, when a unit is
+//! free, and when it retires. Caches, bus and units are those of both contexts; the window is
+//! divided if both run. [`events`] returns what both did: a counter sees no more than
+//! [`CounterValues`].
+//!
+//! **Limits.** Branches are mispredicted at a rate of the program, whoever runs beside it. Virtual
+//! addresses are physical ones, and there is no TLB. Caches see accesses in the order of the
+//! stream, not of the window. A prefetcher knows streams by their description.
 
-use super::description::SmtCore;
-use super::program::{AccessPattern, DataSet, ProgramPhase};
-use crate::memory::CacheTags;
-use crate::processor::CachePolicy;
+use crate::description::SmtCore;
+use crate::program::{AccessPattern, DataSet, ProgramPhase};
+use pinwise_processor::{CachePolicy, CacheTags};
 use pinwise_topology::Random;
 
 /// What the counters of a context show.
@@ -530,7 +547,7 @@ impl<'a> SmtRun<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smt::StreamProgram;
+    use crate::StreamProgram;
 
     /// Integer work without branches, memory or loops beyond the trace cache.
     fn integer() -> ProgramPhase {

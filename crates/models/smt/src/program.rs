@@ -1,6 +1,6 @@
 //! Programs as streams of micro-operations.
 
-use super::SmtError;
+use crate::SmtError;
 use serde::Deserialize;
 
 /// A program: phases that follow one another without end.
@@ -83,7 +83,7 @@ const MOST_KIB: u32 = 1 << 20;
 impl StreamProgram {
     /// 24 programs that stand for those of SPEC CPU2000, by class. See `models/spec2000.toml`.
     pub fn spec2000() -> Vec<Self> {
-        Self::parse(include_str!("../../models/spec2000.toml")).expect("a test reads it")
+        Self::parse(include_str!("../models/spec2000.toml")).expect("a test reads it")
     }
 
     /// Programs from TOML.
