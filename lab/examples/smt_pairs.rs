@@ -4,10 +4,9 @@
 //! `cargo run --release -p pinwise-lab --example smt_pairs` prints, in Markdown, the tables of
 //! docs/lab/smt-core.md. It takes some minutes. `--matrix` prints every pair, too.
 //!
-//! *Weighted speed-up* of a pair is the sum of both rates together, each divided by the rate alone.
-//! The paper's speed-up is the time of one after the other, divided by the time together. Both
-//! programs have as much work as they do alone in the same time.
+//! The measures of a pair are those of [`PairTimes`].
 
+use pinwise_coscheduling::{Lengths, PairTimes};
 use pinwise_lab::parallel::each;
 use pinwise_smt::{CounterValues, ProgramPhase, SmtCore, StreamProgram, events};
 use std::error::Error;
@@ -26,21 +25,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn weighted_speedup(&self) -> f64 {
-        self.rates.iter().sum()
+    /// Both have as much work as they do alone in the same time.
+    fn times(&self) -> PairTimes {
+        PairTimes { alone: [1.0; 2], together: self.rates.map(|rate| 1.0 / rate) }
     }
 
-    /// The first to end leaves the other one alone.
-    fn published_speedup(&self) -> f64 {
-        let [slow, fast] =
-            if self.rates[0] < self.rates[1] { self.rates } else { [self.rates[1], self.rates[0]] };
-        let both = 1.0 / fast;
-        2.0 / (both + (1.0 - slow * both))
-    }
-
-    fn unfairness(&self) -> f64 {
-        let [one, other] = self.rates;
-        one.max(other) / one.min(other)
+    fn speedup(&self) -> f64 {
+        self.times().speedup(Lengths::Equal)
     }
 }
 
@@ -84,9 +75,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     type Measure = fn(&Pair) -> f64;
     let measures: [(&str, Measure); 3] = [
-        ("the paper's speed-up", Pair::published_speedup),
-        ("weighted speed-up", Pair::weighted_speedup),
-        ("unfairness", Pair::unfairness),
+        ("the paper's speed-up", Pair::speedup),
+        ("weighted speed-up", |pair| pair.times().weighted_speedup()),
+        ("unfairness", |pair| pair.times().unfairness()),
     ];
     for (name, measure) in measures {
         let mut values: Vec<f64> = pairs.iter().map(measure).collect();
@@ -103,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (mut speedup, mut taken, mut count) = (0.0, 0.0, 0.0);
             for pair in with {
                 let other = usize::from(pair.programs[0] == program);
-                speedup += pair.published_speedup();
+                speedup += pair.speedup();
                 taken += 1.0 - pair.rates[other];
                 count += 1.0;
             }

@@ -336,10 +336,10 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
-    // It would no longer be placed.
-    let told = "the program's threads are no longer those it was begun with";
+    // It would keep to that CPU.
+    let told = format!(" then, and on {cpu} now (restore: ");
     assert!(
-        complaints[0].contains(told) && complaints[0].contains("start a new one: "),
+        complaints[0].contains(&told) && complaints[0].contains("start a new one: "),
         "{complaints:?}"
     );
     assert_eq!(recorded(&store), known, "nothing was measured");

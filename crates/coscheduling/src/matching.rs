@@ -1,7 +1,7 @@
 //! The best pairing of all programs: a perfect matching of the largest weight, exactly.
 //!
-//! The first program that is left gets each other one in turn. The best pairing of those that are
-//! then left does not depend on how the others were paired, so it is computed once. The first are
+//! The first program that is left gets each other one in turn. How the others were paired does not
+//! matter to those that are then left. So their best pairing is computed once. The first are
 //! always taken first. So far fewer than all subsets occur: 75,025 of the 17 million of 24 programs
 //! (a Fibonacci number). These are listed once for all weights.
 

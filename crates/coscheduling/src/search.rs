@@ -2,8 +2,9 @@
 //!
 //! First every program alone, then every pair once, in random order. Then rounds: possible truths
 //! ([`crate::PairsOutcome`]) show which pairs make another pairing better. These are measured
-//! again, and their programs alone if that is less sure. The search ends when no other pairing is
-//! better by 1 % with the confidence of the question, or with three quarters of its budget.
+//! again, and their programs alone if that is less sure. The rounds end when no other pairing is
+//! better by 1 %, with the confidence of the question. Or they end with three quarters of the
+//! budget.
 //!
 //! *Last* the pairs of the best pairing have fresh runs. Only these say what it gains. The runs
 //! that chose it are better than the truth, because chance helped to choose it.

@@ -98,6 +98,9 @@ impl PairSeats {
         let Some((level, couples)) = found.iter().find(|(kind, _)| *kind == wanted) else {
             return Err(SeatsError::NoLevel { level: wanted, needed, others: names() });
         };
+        // Of a larger level only one part may be allowed: then they share a smaller one, too.
+        let smallest = found.iter().find(|(_, other)| other == couples);
+        let level = smallest.map_or(level, |(kind, _)| kind);
         let tree = SharingTree::new(machine, pinwise_topology::Alike::ByStructure);
         let leaf = |cpu: CpuId| {
             tree.leaves().iter().position(|&known| known == cpu).unwrap_or_default() as u32
@@ -152,6 +155,9 @@ mod tests {
         machine.allowed = CpuSet::parse_list("1,2,5").unwrap();
         let (level, sides) = cpus(&machine, None, 1);
         assert_eq!((level, sides), (DomainKind::Package, [vec![1], vec![2]]));
+        machine.allowed = CpuSet::parse_list("0,1").unwrap();
+        let (level, sides) = cpus(&machine, Some("package"), 1);
+        assert_eq!((level, sides), (DomainKind::Core, [vec![0], vec![1]]), "nothing larger");
         machine.allowed = CpuSet::parse_list("3").unwrap();
         let error = PairSeats::of(&machine, None, 1).unwrap_err();
         assert_eq!(error, SeatsError::TooFew { needed: 2, allowed: 1 });

@@ -55,13 +55,19 @@ impl PairsFindings<'_> {
         let confident = format!("({} confidence)", percent(self.confidence));
         // Two programs have one pairing.
         if let Some(gain) = outcome.gain.filter(|_| self.names.len() > 2) {
+            let paired = outcome.pairing.as_ref().is_some_and(|best| !best.pairs.is_empty());
             let over = format!(
-                "{} over a random pairing{}, from fresh runs.",
+                "{} over a random pairing{}{}.",
                 figures::change(gain.value),
-                self.interval(&gain, figures::change)
+                self.interval(&gain, figures::change),
+                // Programs alone have no runs at the end.
+                if paired { ", from fresh runs" } else { "" }
             );
-            let matters = gain.is_above(0.0) || outcome.verdict != PairsVerdict::Paired;
-            let begin = if matters { "That is" } else { "It hardly matters:" };
+            let begin = match outcome.verdict {
+                PairsVerdict::Undecided => "The best so far is",
+                PairsVerdict::Paired if !gain.is_above(0.0) => "It hardly matters:",
+                _ => "That is",
+            };
             sentences.push(format!("{begin} {over}"));
         } else if outcome.gain.is_none() && outcome.pairing.is_some() {
             sentences.push("No fresh runs show what it gains: give a larger --budget.".to_owned());
@@ -274,7 +280,16 @@ mod tests {
                 gain(0.01),
                 format!(
                     "Run each program alone: no two gain beside each other. That is +5.0 % {over} \
-                     +1.0 % to +10.0 %), from fresh runs. {sure}"
+                     +1.0 % to +10.0 %). {sure}"
+                ),
+            ),
+            (
+                Undecided,
+                gain(0.01),
+                format!(
+                    "Undecided. Best so far: run a beside c; run b alone. This may be better: run \
+                     a beside b; run c alone. The best so far is +5.0 % {over} +1.0 % to +10.0 %), \
+                     from fresh runs. {more}"
                 ),
             ),
             (Incomplete, None, format!("No pairing yet: 0 of 3 pairs have been measured. {more}")),

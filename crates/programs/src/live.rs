@@ -311,6 +311,11 @@ impl LiveTestbed {
         let mut threads: Vec<usize> = (0..self.slots.len()).collect();
         self.random.shuffle(&mut contexts);
         self.random.shuffle(&mut threads);
+        // Those with the fewest contexts first: others would take these.
+        let choices = |thread: &usize| {
+            contexts.iter().filter(|leaf| self.may(*thread, **leaf as usize)).count()
+        };
+        threads.sort_by_cached_key(choices);
         let mut held = vec![0; contexts.len()];
         let mut dealt = vec![0; threads.len()];
         for thread in threads {

@@ -163,18 +163,19 @@ impl PairsTestbed {
                 return Err(MeasureError::new(Retry::Never, message).into());
             }
             let exits: Vec<&Exit> = sides.iter().map(|side| &side.exit).collect();
-            let any = Exit::any_within(&exits, NAP);
-            let now = Instant::now();
-            if !poll(&sides[0], any)? {
+            if !poll(&sides[0], Exit::any_within(&exits, NAP))? {
                 continue;
             }
             let alone = sides.len() == 1;
-            for side in sides.iter_mut() {
-                let ended = side.exit.within(Duration::ZERO);
-                if poll(side, ended)? {
-                    let took = now.saturating_duration_since(side.running.begin);
-                    self.again(side, took, alone)?;
+            // All are asked before any is started again, which takes a while.
+            let mut ended = Vec::new();
+            for (number, side) in sides.iter().enumerate() {
+                if poll(side, side.exit.within(Duration::ZERO))? {
+                    ended.push((number, side.running.begin.elapsed()));
                 }
+            }
+            for (number, took) in ended {
+                self.again(&mut sides[number], took, alone)?;
             }
         }
         Ok(())

@@ -110,22 +110,9 @@ impl SmtCore {
         let refuse = |key, value: &dyn ToString, reason| {
             Err(SmtError::Value { of: self.name.clone(), key, value: value.to_string(), reason })
         };
-        let power = "a power of two and at least as large as what it is divided into";
-        let trace_lines = self.front_end.trace_micro_ops / self.front_end.line_micro_ops.max(1);
-        let caches = [
-            ("front_end.trace_micro_ops", trace_lines, self.front_end.trace_ways, 1),
-            ("l1.bytes", self.l1.bytes, self.l1.ways, self.memory.line_bytes),
-            ("l2.bytes", self.l2.bytes, self.l2.ways, self.memory.line_bytes),
-        ];
-        for (key, size, ways, line) in caches {
-            let sizes = [size, ways, line];
-            let divides = u64::from(ways) * u64::from(line) <= u64::from(size);
-            if !divides || !sizes.into_iter().all(u32::is_power_of_two) || ways > 32 {
-                return refuse(key, &size, power);
-            }
-        }
-        let numbers: [(&'static str, u64); 10] = [
+        let numbers: [(&'static str, u64); 11] = [
             ("front_end.width", self.front_end.width),
+            ("front_end.line_micro_ops", self.front_end.line_micro_ops.into()),
             ("front_end.build_micro_ops", self.front_end.build_micro_ops),
             ("window.micro_ops", self.window.micro_ops as u64 / 2),
             ("window.loads", self.window.loads as u64 / 2),
@@ -139,6 +126,20 @@ impl SmtCore {
         for (key, number) in numbers {
             if number == 0 || number > 1 << 16 {
                 return refuse(key, &number, "1 to 65,536, and 2 or more if it is divided");
+            }
+        }
+        let power = "a power of two and at least as large as what it is divided into";
+        let trace_lines = self.front_end.trace_micro_ops / self.front_end.line_micro_ops;
+        let caches = [
+            ("front_end.trace_micro_ops", trace_lines, self.front_end.trace_ways, 1),
+            ("l1.bytes", self.l1.bytes, self.l1.ways, self.memory.line_bytes),
+            ("l2.bytes", self.l2.bytes, self.l2.ways, self.memory.line_bytes),
+        ];
+        for (key, size, ways, line) in caches {
+            let sizes = [size, ways, line];
+            let divides = u64::from(ways) * u64::from(line) <= u64::from(size);
+            if !divides || !sizes.into_iter().all(u32::is_power_of_two) || ways > 32 {
+                return refuse(key, &size, power);
             }
         }
         let times = [
@@ -190,6 +191,7 @@ mod tests {
             ("trace_ways = 8", "trace_ways = 4096", "front_end.trace_micro_ops"),
             ("stores = 24", "stores = 1", "window.stores"),
             ("width = 3", "width = 0", "front_end.width"),
+            ("line_micro_ops = 6", "line_micro_ops = 0", "front_end.line_micro_ops"),
             ("nanoseconds = 120", "nanoseconds = 0", "memory.nanoseconds"),
         ] {
             let error = SmtCore::parse(&text.replacen(from, to, 1)).unwrap_err();

@@ -80,7 +80,7 @@ pub fn events(
     last.into_iter().zip(first).map(|(last, first)| last.since(first)).collect()
 }
 
-/// ExecutionUnits that begin up to `capacity` operations per cycle.
+/// Units that begin up to `capacity` operations per cycle.
 struct PortCalendar {
     capacity: u8,
     /// By cycle, modulo its length: the cycle, and how many begin in it.
@@ -178,7 +178,7 @@ impl SharedMemory {
         let mut fetched = u64::from(missed);
         if stream {
             for ahead in 1..=self.prefetched {
-                // No prefetch waits for the bus.
+                // No prefetch waits until a request may be made.
                 if self.l2.access(line + ahead).is_none() && self.outstanding.free_at() <= at {
                     self.fetch(line + ahead, at);
                     fetched += 1;

@@ -112,7 +112,8 @@ impl StreamProgram {
                 return refuse("load + store + branch + fp", work, "shares, together at most 1");
             }
             let data: f64 = phase.data.iter().map(|data| data.share).sum();
-            if (data - 1.0).abs() > 1e-6 || phase.data.iter().any(|data| data.share < 0.0) {
+            let is_whole = (data - 1.0).abs() <= 1e-6;
+            if !is_whole || phase.data.iter().any(|data| data.share < 0.0) {
                 return refuse("data.share", data, "shares that add up to 1");
             }
             let sizes = phase.data.iter().map(|data| data.kib);
@@ -162,6 +163,7 @@ mod tests {
         for (from, to) in [
             ("load = 0.2", "load = 0.9"),
             ("share = 1.0", "share = 0.5"),
+            ("share = 1.0", "share = nan"),
             ("kib = 4", "kib = 0"),
             ("loop_code = 50", "loop_code = 101"),
             ("hot_code = 60", "hot_code = 0"),

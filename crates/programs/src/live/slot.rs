@@ -1,11 +1,12 @@
 //! Assigns each thread of the workload to a live thread, also after threads end and new ones start.
 
 use super::LiveTestbed;
+use super::own_masks::together;
 use pinwise_linux::{
-    Changes, pause,
+    Changes, affinity, pause,
     thread::{Stat, ThreadId},
 };
-use pinwise_measure::{MeasureError, Retry};
+use pinwise_measure::{MeasureError, Retry, Thread};
 use std::time::{Duration, Instant};
 
 /// How long a placed thread that ended may take to be created again.
@@ -43,13 +44,19 @@ impl LiveTestbed {
                 // place is vacant.
                 let comm = Stat::read(late.pid, late.tid).map(|stat| stat.comm).unwrap_or_default();
                 let process = self.target.root_of(late);
-                let fits = |slot: &&mut Slot| {
-                    slot.id.is_none() && slot.comm == comm && Some(slot.process) == process
+                let own = affinity::own(late.tid).unwrap_or_default();
+                let all = together(&self.leaves);
+                let fits = |(slot, thread): &(&Slot, &Thread)| {
+                    let of_name = slot.comm == comm && Some(slot.process) == process;
+                    // Not outside its own affinity.
+                    let may = thread.keeps_to.as_ref().unwrap_or(&all).is_subset(&own);
+                    slot.id.is_none() && of_name && may
                 };
-                let vacancy = self.slots.iter_mut().find(fits);
+                let vacancy =
+                    self.slots.iter().zip(&self.workload.threads).position(|one| fits(&one));
                 match vacancy {
                     Some(slot) => {
-                        slot.id = Some(late);
+                        self.slots[slot].id = Some(late);
                         self.respawned += 1;
                         self.late_seen -= 1;
                     }
