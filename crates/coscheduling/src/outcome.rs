@@ -151,7 +151,8 @@ pub enum PairsVerdict {
     Paired,
     /// The same, and every program runs alone.
     Alone,
-    /// Another pairing may be better by more.
+    /// Another pairing may be better by more, or fresh runs of the best one are worse than a random
+    /// pairing.
     Undecided,
     /// Not every pair has been measured.
     Incomplete,
@@ -262,13 +263,17 @@ impl PairsOutcome {
             own.all(|pair| pair.weighted_speedup.is_below(1.0))
         };
         outcome.apart = (0..programs).filter(loses).collect();
-        outcome.verdict = match rivals.is_decided(question) {
+        // Nothing is announced that fresh runs contradict.
+        let contradicted = outcome.gain.is_some_and(|gain| gain.is_below(0.0));
+        outcome.verdict = match rivals.is_decided(question) && !contradicted {
             false => PairsVerdict::Undecided,
             true if rivals.best.pairs.is_empty() => PairsVerdict::Alone,
             true => PairsVerdict::Paired,
         };
         if outcome.verdict == PairsVerdict::Undecided {
-            outcome.rival = rivals.rival();
+            let of_all = Pairing::best(&means, programs, &Matchings::of(places(programs)));
+            let of_all = Some(of_all).filter(|other| *other != rivals.best);
+            outcome.rival = rivals.rival().or(of_all);
         }
         outcome.pairing = Some(rivals.best);
         outcome
@@ -328,6 +333,8 @@ impl RivalPairings {
 mod tests {
     use super::*;
     use crate::search::fixture::{Noisy, records_of};
+    use pinwise_campaign::Purpose;
+    use pinwise_measure::{AccompaniedRuns, Detail};
     use pinwise_placement::Budget;
 
     /// How many times longer each (row) takes beside each (column).
@@ -342,6 +349,21 @@ mod tests {
 
     fn question() -> PairsQuestion {
         PairsQuestion { budget: Budget::Measurements(200), ..PairsQuestion::default() }
+    }
+
+    #[test]
+    fn a_pairing_whose_fresh_runs_are_worse_than_chance_is_not_announced() {
+        let mut records = records_of(&mut Noisy::new(slowdowns(), 0.01, 1), 3);
+        assert_eq!(PairsOutcome::of(&records, 4, &question()).verdict, PairsVerdict::Paired);
+        for record in records.iter_mut().filter(|one| one.trial.purpose == Purpose::Final) {
+            let measured = record.outcome.as_mut().unwrap();
+            let mut runs: AccompaniedRuns = measured.detail.as_ref().unwrap().read().unwrap();
+            runs.seconds.iter_mut().flatten().for_each(|seconds| *seconds *= 2.0);
+            measured.detail = Detail::of(&runs);
+        }
+        let outcome = PairsOutcome::of(&records, 4, &question());
+        assert!(outcome.gain.unwrap().is_below(0.0));
+        assert_eq!(outcome.verdict, PairsVerdict::Undecided);
     }
 
     #[test]
