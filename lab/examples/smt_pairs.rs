@@ -8,7 +8,7 @@
 
 use pinwise_coscheduling::{Lengths, PairTimes};
 use pinwise_lab::parallel::each;
-use pinwise_smt::{CounterValues, ProgramPhase, SmtCore, StreamProgram, events};
+use pinwise_smt::{CounterValues, SmtCore, StreamProgram, events};
 use std::error::Error;
 
 /// Cycles in which caches fill, and cycles that count.
@@ -39,9 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let matrix = std::env::args().any(|word| word == "--matrix");
     let core = SmtCore::northwood();
     let programs = StreamProgram::spec2000();
-    let phases: Vec<&ProgramPhase> = programs.iter().map(|program| &program.phases[0]).collect();
-    let measured = |pair: &[&ProgramPhase]| events(&core, pair, SEED, CYCLES.0, CYCLES.1);
-    let alone: Vec<CounterValues> = each(&phases, |phase| measured(&[phase])[0]);
+    let measured = |pair: &[&StreamProgram]| events(&core, pair, SEED, CYCLES.0, CYCLES.1);
+    let alone: Vec<CounterValues> = each(&programs, |program| measured(&[program])[0]);
 
     println!(
         "| program | micro-ops per cycle | branches | mispredicted | trace misses | L2 misses | \
@@ -64,10 +63,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let with = |one| (one..programs.len()).map(move |two| [one, two]);
     let all: Vec<[usize; 2]> = (0..programs.len()).flat_map(with).collect();
-    let pairs: Vec<Pair> = each(&all, |&programs| {
-        let together = measured(&programs.map(|program| phases[program]));
-        let rate = |place: usize| together[place].per_cycle() / alone[programs[place]].per_cycle();
-        Pair { programs, rates: [rate(0), rate(1)] }
+    let pairs: Vec<Pair> = each(&all, |&pair| {
+        let together = measured(&pair.map(|program| &programs[program]));
+        let rate = |place: usize| together[place].per_cycle() / alone[pair[place]].per_cycle();
+        Pair { programs: pair, rates: [rate(0), rate(1)] }
     });
     println!(
         "\n| of {} pairs | least | 10 % | median | 90 % | most |\n|---|--:|--:|--:|--:|--:|",

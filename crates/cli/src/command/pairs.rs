@@ -8,7 +8,6 @@ use crate::events;
 use crate::machine::Simulated;
 use crate::number_argument::whole;
 use crate::output::{self, Usage, read_input};
-
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};

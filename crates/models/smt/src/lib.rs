@@ -7,4 +7,4 @@ mod program;
 
 pub use description::{SmtCore, SmtError};
 pub use pipeline::{CounterValues, events};
-pub use program::{AccessPattern, DataSet, ProgramPhase, StreamProgram};
+pub use program::{AccessPattern, DataSet, StreamProgram};

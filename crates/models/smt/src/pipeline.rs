@@ -19,7 +19,7 @@
 //! stream, not of the window. A prefetcher knows streams by their description.
 
 use crate::description::SmtCore;
-use crate::program::{AccessPattern, DataSet, ProgramPhase};
+use crate::program::{AccessPattern, DataSet, StreamProgram};
 use pinwise_processor::{CachePolicy, CacheTags};
 use pinwise_topology::Random;
 
@@ -68,7 +68,7 @@ impl CounterValues {
 /// There are no programs, or more than two.
 pub fn events(
     core: &SmtCore,
-    programs: &[&ProgramPhase],
+    programs: &[&StreamProgram],
     seed: u64,
     before: u64,
     cycles: u64,
@@ -220,7 +220,7 @@ impl SharedMemory {
 
 /// A program on a context.
 struct StreamContext<'a> {
-    phase: &'a ProgramPhase,
+    program: &'a StreamProgram,
     random: Random,
     /// When its next micro-operation may enter the window.
     ready: u64,
@@ -261,19 +261,19 @@ impl<'a> StreamContext<'a> {
         core: &SmtCore,
         index: u32,
         contexts: usize,
-        phase: &'a ProgramPhase,
+        program: &'a StreamProgram,
         seed: u64,
     ) -> Self {
         let per_line = core.front_end.line_micro_ops;
         // Code is at the beginning. Odd distances spread data over the sets of a cache.
-        let mut line = index * CONTEXT_LINES + phase.code / 8 + 1;
+        let mut line = index * CONTEXT_LINES + program.code / 8 + 1;
         let mut place = |data: &DataSet| {
             let first = line;
             line += data.kib * 1024 / core.memory.line_bytes + 61;
             (first, 0, 0)
         };
         Self {
-            phase,
+            program,
             random: Random::new(seed ^ u64::from(index) << 32),
             ready: 0,
             results: vec![0; RESULTS],
@@ -282,16 +282,16 @@ impl<'a> StreamContext<'a> {
             stores: Slots::new(core.window.stores / contexts),
             retired: 0,
             code: CodeWalk {
-                lines: phase.code.div_ceil(per_line),
-                hot_lines: phase.hot_code.div_ceil(per_line),
-                loop_lines: phase.loop_code.div_ceil(per_line),
+                lines: program.code.div_ceil(per_line),
+                hot_lines: program.hot_code.div_ceil(per_line),
+                loop_lines: program.loop_code.div_ceil(per_line),
                 first: 0,
                 at: 0,
                 passes: 1,
                 left: 0,
             },
             waiting: None,
-            data: phase.data.iter().map(&mut place).collect(),
+            data: program.data.iter().map(&mut place).collect(),
             events: CounterValues::default(),
         }
     }
@@ -315,8 +315,8 @@ impl<'a> StreamContext<'a> {
             code.passes -= 1;
         }
         if code.passes == 0 {
-            code.passes = Self::distance(&mut self.random, self.phase.passes);
-            let hot = self.random.unit() < self.phase.hot;
+            code.passes = Self::distance(&mut self.random, self.program.passes);
+            let hot = self.random.unit() < self.program.hot;
             let lines = if hot { code.hot_lines } else { code.lines };
             code.first = self.random.below(lines.into()) as u32;
         }
@@ -349,9 +349,9 @@ enum MicroOp {
 }
 
 impl MicroOp {
-    fn draw(phase: &ProgramPhase, random: &mut Random) -> Self {
+    fn draw(program: &StreamProgram, random: &mut Random) -> Self {
         let mut draw = random.unit();
-        let shares = [phase.load, phase.store, phase.branch, phase.fp];
+        let shares = [program.load, program.store, program.branch, program.fp];
         let kinds = [Self::Load, Self::Store, Self::Branch, Self::Fp];
         let drawn = kinds.into_iter().zip(shares).find(|(_, share)| {
             draw -= share;
@@ -362,12 +362,12 @@ impl MicroOp {
 }
 
 impl<'a> SmtRun<'a> {
-    fn new(core: &'a SmtCore, programs: &[&'a ProgramPhase], seed: u64) -> Self {
+    fn new(core: &'a SmtCore, programs: &[&'a StreamProgram], seed: u64) -> Self {
         let contexts = programs.len();
         let ways = core.front_end.trace_ways;
         let trace_lines = core.trace_lines() as usize;
-        let begin = |(index, phase): (u32, &&'a ProgramPhase)| {
-            StreamContext::new(core, index, contexts, phase, seed)
+        let begin = |(index, program): (u32, &&'a StreamProgram)| {
+            StreamContext::new(core, index, contexts, program, seed)
         };
         Self {
             core,
@@ -441,10 +441,10 @@ impl<'a> SmtRun<'a> {
     /// Lets one micro-operation enter. Returns whether another one may follow in this cycle.
     fn micro_op(&mut self, index: usize, now: u64) -> bool {
         let (core, context) = (self.core, &mut self.contexts[index]);
-        let phase = context.phase;
+        let program = context.program;
         let kind = match context.waiting.take() {
             Some(kind) => kind,
-            None => MicroOp::draw(phase, &mut context.random),
+            None => MicroOp::draw(program, &mut context.random),
         };
         let buffer = match kind {
             MicroOp::Load => context.loads.free_at(),
@@ -458,7 +458,7 @@ impl<'a> SmtRun<'a> {
         let number = context.events.micro_ops;
         context.events.micro_ops += 1;
         context.code.left -= 1;
-        let back = StreamContext::distance(&mut context.random, phase.dependency);
+        let back = StreamContext::distance(&mut context.random, program.dependency);
         let needed = if back <= number && back < RESULTS as u64 {
             context.results[(number - back) as usize % RESULTS]
         } else {
@@ -479,7 +479,7 @@ impl<'a> SmtRun<'a> {
             MicroOp::Branch => {
                 context.events.branches += 1;
                 let result = self.integer.begin(ready) + core.units.integer_cycles;
-                if context.random.unit() < phase.mispredicted {
+                if context.random.unit() < program.mispredicted {
                     context.events.mispredicted += 1;
                     context.ready = result + core.front_end.mispredict_cycles;
                     follows = false;
@@ -517,7 +517,7 @@ impl<'a> SmtRun<'a> {
 
     fn choose(context: &mut StreamContext<'_>) -> usize {
         let mut draw = context.random.unit();
-        let sets = &context.phase.data;
+        let sets = &context.program.data;
         let chosen = sets.iter().position(|data| {
             draw -= data.share;
             draw < 0.0
@@ -528,7 +528,7 @@ impl<'a> SmtRun<'a> {
     /// The line of the next access to a set of data, whether it is of a stream, and when its
     /// address is known.
     fn next_line(context: &mut StreamContext<'_>, set: usize, core: &SmtCore) -> (u32, bool, u64) {
-        let (data, (first, offset, last)) = (&context.phase.data[set], &mut context.data[set]);
+        let (data, (first, offset, last)) = (&context.program.data[set], &mut context.data[set]);
         let (bytes, line_bytes) = (u64::from(data.kib) * 1024, u64::from(core.memory.line_bytes));
         match data.pattern {
             AccessPattern::Stream => {
@@ -547,13 +547,12 @@ impl<'a> SmtRun<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StreamProgram;
 
     /// Integer work without branches, memory or loops beyond the trace cache.
-    fn integer() -> ProgramPhase {
+    fn integer() -> StreamProgram {
         let data = DataSet { kib: 1, share: 1.0, pattern: AccessPattern::Random };
-        ProgramPhase {
-            seconds: 1.0,
+        StreamProgram {
+            name: "integer".to_owned(),
             load: 0.0,
             store: 0.0,
             branch: 0.0,
@@ -569,7 +568,7 @@ mod tests {
         }
     }
 
-    fn rates(programs: &[&ProgramPhase]) -> Vec<f64> {
+    fn rates(programs: &[&StreamProgram]) -> Vec<f64> {
         let core = SmtCore::northwood();
         let all = events(&core, programs, 1, 100_000, 200_000);
         all.iter().map(CounterValues::per_cycle).collect()
@@ -588,14 +587,14 @@ mod tests {
 
     #[test]
     fn a_chain_of_results_takes_a_cycle_each_and_another_program_runs_beside_it() {
-        let chain = ProgramPhase { dependency: 1.0, ..integer() };
+        let chain = StreamProgram { dependency: 1.0, ..integer() };
         near(rates(&[&chain])[0], 1.0);
         rates(&[&chain, &chain]).into_iter().for_each(|rate| near(rate, 1.0));
     }
 
     #[test]
     fn the_fp_unit_begins_one_operation_a_cycle_for_both() {
-        let fp = ProgramPhase { fp: 1.0, ..integer() };
+        let fp = StreamProgram { fp: 1.0, ..integer() };
         near(rates(&[&fp])[0], 1.0);
         near(rates(&[&fp, &fp]).iter().sum(), 1.0);
         // Integer work is not in its way.
@@ -607,7 +606,7 @@ mod tests {
     #[test]
     fn a_stream_is_as_fast_as_the_bus_and_two_share_it() {
         let data = vec![DataSet { kib: 1 << 16, share: 1.0, pattern: AccessPattern::Stream }];
-        let stream = ProgramPhase { load: 1.0, data, ..integer() };
+        let stream = StreamProgram { load: 1.0, data, ..integer() };
         // A line has eight loads of eight bytes.
         let most = 8.0 / SmtCore::northwood().bus_cycles() as f64;
         let all = [rates(&[&stream])[0], rates(&[&stream, &stream]).iter().sum()];
@@ -619,7 +618,7 @@ mod tests {
     fn a_chain_of_loads_takes_the_latency_of_where_its_data_are() {
         let chain = |kib| {
             let data = vec![DataSet { kib, share: 1.0, pattern: AccessPattern::Chain }];
-            let loads = ProgramPhase { load: 1.0, data, ..integer() };
+            let loads = StreamProgram { load: 1.0, data, ..integer() };
             // Until all of it has come from memory.
             1.0 / events(&SmtCore::northwood(), &[&loads], 1, 6_000_000, 200_000)[0].per_cycle()
         };
@@ -631,7 +630,7 @@ mod tests {
 
     #[test]
     fn mispredicted_branches_cost_the_stages_before_them() {
-        let branches = ProgramPhase { branch: 0.1, mispredicted: 1.0, ..integer() };
+        let branches = StreamProgram { branch: 0.1, mispredicted: 1.0, ..integer() };
         // Ten operations take at least four cycles, then the front end begins again.
         let cycles = 10.0 / rates(&[&branches])[0];
         assert!((22.0..28.0).contains(&cycles), "{cycles}");
@@ -640,14 +639,14 @@ mod tests {
     #[test]
     fn code_beyond_the_trace_cache_misses_it_and_data_of_two_programs_compete() {
         let core = SmtCore::northwood();
-        let big = ProgramPhase { code: 100_000, hot_code: 100_000, passes: 1.0, ..integer() };
+        let big = StreamProgram { code: 100_000, hot_code: 100_000, passes: 1.0, ..integer() };
         let missed = events(&core, &[&big], 1, 400_000, 200_000)[0];
         let per_line = missed.trace_misses as f64 / (missed.micro_ops as f64 / 6.0);
         // The trace cache has room for 12,288 of the 100,000.
         assert!((0.7..0.95).contains(&per_line), "{per_line}");
         let data = vec![DataSet { kib: 384, share: 1.0, pattern: AccessPattern::Random }];
-        let fits = ProgramPhase { load: 0.2, data, ..integer() };
-        let misses = |programs: &[&ProgramPhase]| {
+        let fits = StreamProgram { load: 0.2, data, ..integer() };
+        let misses = |programs: &[&StreamProgram]| {
             let all = events(&core, programs, 1, 2_000_000, 400_000);
             all[0].l2_misses as f64 / all[0].micro_ops as f64
         };
@@ -659,7 +658,7 @@ mod tests {
     fn a_seed_decides_everything_and_more_cycles_only_add_events() {
         let core = SmtCore::northwood();
         let programs = StreamProgram::spec2000();
-        let pair = [&programs[0].phases[0], &programs[12].phases[0]];
+        let pair = [&programs[0], &programs[12]];
         let made = |seed, cycles| events(&core, &pair, seed, 10_000, cycles);
         assert_eq!(made(1, 50_000), made(1, 50_000));
         assert_ne!(made(1, 50_000), made(2, 50_000));

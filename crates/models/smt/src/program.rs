@@ -3,23 +3,12 @@
 use crate::SmtError;
 use serde::Deserialize;
 
-/// A program: phases that follow one another without end.
+/// A program: a stream of micro-operations whose statistics do not change.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamProgram {
     /// Its name.
     pub name: String,
-    /// Its phases, at least one.
-    #[serde(rename = "phase")]
-    pub phases: Vec<ProgramPhase>,
-}
-
-/// A part of a program in which its statistics do not change.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProgramPhase {
-    /// How long it lasts if it runs alone, in seconds.
-    pub seconds: f64,
     /// Share of the micro-operations that load, 0 to 1. What is left of all shares is integer work.
     pub load: f64,
     /// Share that stores.
@@ -101,40 +90,29 @@ impl StreamProgram {
         let refuse = |key, value: f64, reason| {
             Err(SmtError::Value { of: self.name.clone(), key, value: value.to_string(), reason })
         };
-        if self.phases.is_empty() {
-            return refuse("phase", 0.0, "at least one");
+        let Self { load, store, branch, fp, mispredicted, hot, .. } = *self;
+        let shares = [load, store, branch, fp, mispredicted, hot];
+        let work: f64 = shares[..4].iter().sum();
+        if !shares.iter().all(|share| (0.0..=1.0).contains(share)) || work > 1.0 {
+            return refuse("load + store + branch + fp", work, "shares, together at most 1");
         }
-        for phase in &self.phases {
-            let ProgramPhase { load, store, branch, fp, mispredicted, hot, .. } = *phase;
-            let shares = [load, store, branch, fp, mispredicted, hot];
-            let work: f64 = shares[..4].iter().sum();
-            if !shares.iter().all(|share| (0.0..=1.0).contains(share)) || work > 1.0 {
-                return refuse("load + store + branch + fp", work, "shares, together at most 1");
+        let data: f64 = self.data.iter().map(|data| data.share).sum();
+        let is_whole = (data - 1.0).abs() <= 1e-6;
+        if !is_whole || self.data.iter().any(|data| data.share < 0.0) {
+            return refuse("data.share", data, "shares that add up to 1");
+        }
+        let sizes = self.data.iter().map(|data| data.kib);
+        if let Some(kib) = sizes.chain([self.code]).find(|size| !(1..MOST_KIB).contains(size)) {
+            return refuse("data.kib or code", kib.into(), "1 to 1,048,575");
+        }
+        for (key, part) in [("loop_code", self.loop_code), ("hot_code", self.hot_code)] {
+            if !(1..=self.code).contains(&part) {
+                return refuse(key, part.into(), "1 to the code");
             }
-            let data: f64 = phase.data.iter().map(|data| data.share).sum();
-            let is_whole = (data - 1.0).abs() <= 1e-6;
-            if !is_whole || phase.data.iter().any(|data| data.share < 0.0) {
-                return refuse("data.share", data, "shares that add up to 1");
-            }
-            let sizes = phase.data.iter().map(|data| data.kib);
-            if let Some(kib) = sizes.chain([phase.code]).find(|size| !(1..MOST_KIB).contains(size))
-            {
-                return refuse("data.kib or code", kib.into(), "1 to 1,048,575");
-            }
-            for (key, part) in [("loop_code", phase.loop_code), ("hot_code", phase.hot_code)] {
-                if !(1..=phase.code).contains(&part) {
-                    return refuse(key, part.into(), "1 to the code");
-                }
-            }
-            let means = [
-                ("seconds", phase.seconds, 1e-3),
-                ("dependency", phase.dependency, 1.0),
-                ("passes", phase.passes, 1.0),
-            ];
-            for (key, value, least) in means {
-                if !(value >= least && value <= 1e6) {
-                    return refuse(key, value, "at least 1 (0.001 s), and at most 1,000,000");
-                }
+        }
+        for (key, value) in [("dependency", self.dependency), ("passes", self.passes)] {
+            if !(1.0..=1e6).contains(&value) {
+                return refuse(key, value, "1 to 1,000,000");
             }
         }
         Ok(())
@@ -155,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_is_refused_by_key() {
-        let text = "[[program]]\nname = 'p'\n[[program.phase]]\nseconds = 1.0\nload = 0.2\n\
+        let text = "[[program]]\nname = 'p'\nload = 0.2\n\
             store = 0.1\nbranch = 0.1\nfp = 0.0\nmispredicted = 0.01\ndependency = 3.0\n\
             code = 100\nhot_code = 60\nhot = 0.5\nloop_code = 50\npasses = 10.0\n\
             data = [{ kib = 4, share = 1.0, pattern = 'random' }]\n";

@@ -48,7 +48,7 @@ impl CacheTags {
     }
 
     /// The number of lines it holds when full.
-    pub fn lines(&self) -> usize {
+    pub(crate) fn lines(&self) -> usize {
         self.tags.len()
     }
 
@@ -63,7 +63,7 @@ impl CacheTags {
     }
 
     /// Puts `line` in, unless it is there; returns its place and the line that gave way.
-    pub fn insert(&mut self, line: u32) -> (usize, Option<u32>) {
+    pub(crate) fn insert(&mut self, line: u32) -> (usize, Option<u32>) {
         match self.access(line) {
             Some(place) => (place, None),
             None => self.insert_new(line),
@@ -84,7 +84,7 @@ impl CacheTags {
     }
 
     /// Takes `line` out if it is there.
-    pub fn remove(&mut self, line: u32) {
+    pub(crate) fn remove(&mut self, line: u32) {
         if let Some(place) = self.find(self.set(line), line) {
             self.tags[place] = EMPTY;
         }
