@@ -152,7 +152,7 @@ pub enum PairsVerdict {
     /// The same, and every program runs alone.
     Alone,
     /// Another pairing may be better by more, or fresh runs of the best one are worse than a random
-    /// pairing.
+    /// pairing, or than one after the other.
     Undecided,
     /// Not every pair has been measured.
     Incomplete,
@@ -244,7 +244,8 @@ impl PairsOutcome {
             outcome.per_slot = Some(Resampled::new(per_slot(&value), slots, confidence));
             let value = gain((&value, &first.means()));
             let gains = fresh.iter().zip(&random).map(gain);
-            outcome.gain = Some(Resampled::new(value, gains, confidence));
+            // Two programs have one pairing, which gains nothing over itself.
+            outcome.gain = (programs > 2).then(|| Resampled::new(value, gains, confidence));
         }
         let leaves = |program: usize| Neighbour {
             program,
@@ -264,7 +265,10 @@ impl PairsOutcome {
         };
         outcome.apart = (0..programs).filter(loses).collect();
         // Nothing is announced that fresh runs contradict.
-        let contradicted = outcome.gain.is_some_and(|gain| gain.is_below(0.0));
+        let is_below =
+            |value: Option<Resampled>, bound| value.is_some_and(|value| value.is_below(bound));
+        let loses = !rivals.best.pairs.is_empty() && is_below(outcome.per_slot, 1.0);
+        let contradicted = is_below(outcome.gain, 0.0) || loses;
         outcome.verdict = match rivals.is_decided(question) && !contradicted {
             false => PairsVerdict::Undecided,
             true if rivals.best.pairs.is_empty() => PairsVerdict::Alone,
@@ -364,6 +368,15 @@ mod tests {
         let outcome = PairsOutcome::of(&records, 4, &question());
         assert!(outcome.gain.unwrap().is_below(0.0));
         assert_eq!(outcome.verdict, PairsVerdict::Undecided);
+    }
+
+    #[test]
+    fn two_programs_have_one_pairing_which_gains_nothing_over_itself() {
+        let pair = vec![vec![1.5, 1.2], vec![1.3, 1.4]];
+        let records = records_of(&mut Noisy::new(pair, 0.01, 1), 3);
+        let outcome = PairsOutcome::of(&records, 2, &question());
+        assert_eq!((outcome.verdict, outcome.gain), (PairsVerdict::Paired, None));
+        assert!(outcome.per_slot.is_some_and(|shown| shown.is_above(1.0)));
     }
 
     #[test]

@@ -53,8 +53,7 @@ impl PairsFindings<'_> {
         let outcome = self.outcome;
         let mut sentences = Vec::new();
         let confident = format!("({} confidence)", percent(self.confidence));
-        // Two programs have one pairing.
-        if let Some(gain) = outcome.gain.filter(|_| self.names.len() > 2) {
+        if let Some(gain) = outcome.gain {
             let paired = outcome.pairing.as_ref().is_some_and(|best| !best.pairs.is_empty());
             let over = format!(
                 "{} over a random pairing{}{}.",
@@ -69,7 +68,7 @@ impl PairsFindings<'_> {
                 _ => "That is",
             };
             sentences.push(format!("{begin} {over}"));
-        } else if outcome.gain.is_none() && outcome.pairing.is_some() {
+        } else if outcome.per_slot.is_none() && outcome.pairing.is_some() {
             sentences.push("No fresh runs show what it gains: give a larger --budget.".to_owned());
         }
         sentences.push(match outcome.verdict {
@@ -200,9 +199,10 @@ impl PairsFindings<'_> {
 /// Where two programs ran, and how often.
 pub fn pairs_ran(level: DomainKind, contexts: &[CpuSet; 2], measurements: u64) -> String {
     let ([one, other], level) = (contexts, level.name());
+    let were = if measurements == 1 { "was" } else { "were" };
     format!(
-        "Two programs share one {level}: one ran on context {one}, the other on {other}. {} were \
-         made.",
+        "Two programs share one {level}: one ran on context {one}, the other on {other}. {} \
+         {were} made.",
         figures::counted(measurements, "measurement")
     )
 }
