@@ -52,7 +52,7 @@ impl CacheTags {
         self.tags.len()
     }
 
-    /// Whether `line` is there, and where: the index of its place among all [`CacheTags::lines`].
+    /// Whether `line` is there, and where: the index of its place among all places of the cache.
     /// Remembers the use.
     #[inline]
     pub fn access(&mut self, line: u32) -> Option<usize> {
