@@ -3,6 +3,7 @@
 
 mod accompanied;
 mod disturbances;
+mod event_counts;
 mod fame;
 mod interrupt;
 mod measurement;
@@ -15,6 +16,7 @@ mod workload;
 
 pub use accompanied::AccompaniedRuns;
 pub use disturbances::{Disturbances, OtherLoad};
+pub use event_counts::{CounterEvent, EventCounts};
 pub use fame::Fame;
 pub use interrupt::Interrupt;
 pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
