@@ -397,6 +397,8 @@ fn notices_while_a_job_runs() {
         PutBack { what: LeftChanged::Affinities(Pid(21873)), worked: false }
         PutBack { what: LeftChanged::Number(Pid(21873)), worked: false }
         PutBack { what: LeftChanged::File("/sys/fs/cgroup/a/cpu.max".into()), worked: true }
+        PutBack { what: LeftChanged::Program(Pid(21873)), worked: true }
+        PutBack { what: LeftChanged::Program(Pid(21873)), worked: false }
         StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }
         FileAwaited { file: "/var/log/server.log".into() }
         StillRuns { name: "server".into(), after: seconds, limit: 10 * seconds }

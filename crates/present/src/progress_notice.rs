@@ -276,6 +276,12 @@ fn put_back(what: &LeftChanged, worked: bool) -> String {
         LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
         LeftChanged::Memory(pid) => (format!("process {pid}"), "memory"),
         LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
+        LeftChanged::Program(pid) if worked => {
+            return format!("process {pid} was ended; a killed pinwise had started it");
+        }
+        LeftChanged::Program(pid) => {
+            return format!("process {pid} of a killed pinwise cannot be ended: end it yourself");
+        }
     };
     if worked {
         format!("{owner} has its {changed} back; a killed pinwise had left it changed")

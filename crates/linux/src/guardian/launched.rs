@@ -1,5 +1,6 @@
 //! The part of the guardian that ends the programs which pinwise launched, when pinwise ends.
 
+use super::ledger::{LeftChanged, Restored};
 use super::{GuardianEntry, MARK};
 use crate::guardian_timeouts::GRACE;
 use crate::process;
@@ -57,6 +58,32 @@ impl Launched {
             marks: programs.iter().map(|(mark, _)| (*mark).clone()).collect(),
             launching: programs.iter().any(|(_, leader)| leader.is_none()),
         }
+    }
+
+    /// The programs that a killed guardian left. By now the numbers of its groups may mean other
+    /// programs. The marks do not.
+    pub(super) fn abandoned(entries: &[GuardianEntry]) -> Self {
+        Self { groups: Vec::new(), launching: false, ..Self::in_entries(entries) }
+    }
+
+    /// Ends the processes with a mark, and says which ones.
+    pub(super) fn end_marked(&self) -> Vec<Restored> {
+        let left = self.marked();
+        if left.is_empty() {
+            return Vec::new();
+        }
+        self.end(self.terminate());
+        // A kill takes a moment.
+        let killed = Instant::now();
+        while !self.marked().is_empty() && killed.elapsed() < GRACE {
+            sleep(Duration::from_millis(10));
+        }
+        let refused = self.marked();
+        let ended = |pid: RawPid| Restored {
+            what: LeftChanged::Program(Pid(pid.as_raw_nonzero().get())),
+            worked: !refused.contains(&pid),
+        };
+        left.into_iter().map(ended).collect()
     }
 
     /// Asks the programs to end, once each. Those that were asked and are in no group.

@@ -9,10 +9,13 @@
 //! What could not be put back stays in the file for the next start. A file whose process another
 //! pinwise holds waits too.
 //!
-//! *Limits.* Only files and folders of the same user count. A program that the killed pinwise had
-//! launched goes on: its number may mean another program by now. Without a folder of this user that
-//! can be written, there is no file.
+//! A program that the killed pinwise had launched is ended. The mark in its environment finds it:
+//! its number may mean another program by now.
+//!
+//! *Limits.* Only files and folders of the same user count. Without a folder of this user that can
+//! be written, there is no file. A launched program that removed the mark goes on.
 
+use super::launched::Launched;
 use super::{
     GuardianEntry, lines, restore_affinities, restore_files, restore_memory, run_commands,
 };
@@ -49,6 +52,8 @@ pub enum LeftChanged {
     File(PathBuf),
     /// Where the memory of a process lies.
     Memory(Pid),
+    /// A process of a program that it had launched, which is ended.
+    Program(Pid),
 }
 
 /// What became of one thing that a killed pinwise left changed. A thing that no longer exists is
@@ -101,6 +106,7 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
     let mut restored = Vec::new();
     if !entries.is_empty() {
         let _lock = ProcessLock::at_once(&living(&entries)).ok()?;
+        restored.extend(Launched::abandoned(&entries).end_marked());
         restored.extend(restore_files(&entries));
         restored.extend(restore_affinities(&entries));
         restored.extend(run_commands(&entries));
@@ -130,6 +136,7 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
     let failed: Vec<&LeftChanged> =
         restored.iter().filter(|one| !one.worked).map(|one| &one.what).collect();
     let affinities = failed.iter().any(|what| matches!(what, LeftChanged::Affinities(_)));
+    let programs = failed.iter().any(|what| matches!(what, LeftChanged::Program(_)));
     let is_needed = |entry: &GuardianEntry| match entry {
         // All of them: a thread that is missing would look like one that inherited a pin.
         GuardianEntry::Existing { .. }
@@ -142,7 +149,7 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
         GuardianEntry::File { path, .. } => failed.contains(&&LeftChanged::File(path.clone())),
         GuardianEntry::Launching { .. }
         | GuardianEntry::Launched { .. }
-        | GuardianEntry::Ended { .. } => false,
+        | GuardianEntry::Ended { .. } => programs,
     };
     entries.into_iter().filter(is_needed).collect()
 }

@@ -218,6 +218,33 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
     assert_eq!(restore_abandoned(folder.path()), []);
 }
 
+#[test]
+fn what_a_killed_pinwise_and_its_guardian_had_launched_is_ended_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tuner = tuner(&format!("keep {}", folder.path().display()));
+    let started = process::descendants(&[tuner.pid()], &process::all().unwrap());
+    let is_guardian = |pid: &Pid| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|c| c.starts_with(b"affinity-guard"))
+    };
+    let (guardians, launched): (Vec<Pid>, Vec<Pid>) = started.into_iter().partition(is_guardian);
+    let [guardian] = guardians[..] else { panic!("{guardians:?}") };
+    assert!(launched.len() >= 2, "the program and its child: {launched:?}");
+    stop(guardian);
+    tuner.0.kill().unwrap();
+    tuner.0.wait().unwrap();
+    signal(guardian, Signal::KILL);
+    until("the guardian to end", || process::ended(guardian));
+    assert!(launched.iter().all(|&pid| !process::ended(pid)), "nobody is left to end them");
+    let restored = restore_abandoned(folder.path());
+    for &pid in &launched {
+        let what = LeftChanged::Program(pid);
+        assert!(restored.contains(&Restored { what, worked: true }), "{pid}: {restored:?}");
+    }
+    until("nothing it started is left", || launched.iter().all(|&pid| process::ended(pid)));
+    assert_eq!(restore_abandoned(folder.path()), []);
+}
+
 /// A process that pins and measures until it is killed.
 pub(crate) fn tuner(program: &str) -> Program {
     let mut command = Command::new("/proc/self/exe");

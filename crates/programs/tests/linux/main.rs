@@ -78,6 +78,10 @@ fn __program() {
         }
         ["end", pid] => guardian::end_with_stopped_guardian(pid.parse().unwrap()),
         ["launch"] => guardian::tune(Target::launch(&live::launch("parent")).unwrap().0),
+        ["keep", folder] => {
+            pinwise_linux::keep_ledgers(folder.as_ref());
+            guardian::tune(Target::launch(&live::launch("parent")).unwrap().0)
+        }
         ["forgetful", pid] => number_setter::forgetful(pid.parse().unwrap()),
         ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),
