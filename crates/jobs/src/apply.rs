@@ -298,7 +298,7 @@ impl<'p> AppliedPlan<'p> {
             return Ok(None);
         }
         let nodes = memory::pages_of(&Vec::from_iter(pids), machine)?;
-        Ok(Some(MemoryUse { policy: MemoryPolicy::Follow, nodes }))
+        Ok(Some(MemoryUse { policy: MemoryPolicy::Follow, nodes, local: None }))
     }
 
     /// The processes whose memory stayed, because a thread of them was refused.

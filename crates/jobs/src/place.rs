@@ -379,7 +379,11 @@ mod tests {
         let info = store.get(id).unwrap();
         let note = |policy, leaves: &[u32]| {
             let nodes = [(0, 25), (1, 75)].into_iter().collect();
-            away(&info, &MemoryUse { policy, nodes }, &Assignment::new(leaves.to_vec()))
+            away(
+                &info,
+                &MemoryUse { policy, nodes, local: None },
+                &Assignment::new(leaves.to_vec()),
+            )
         };
         let share = 0.75;
         assert_eq!(note(MemoryPolicy::Leave, &[0, 1]), Some(ProgramNote::MemoryRemote { share }));

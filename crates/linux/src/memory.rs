@@ -286,17 +286,56 @@ fn not_set(nodes: &BTreeSet<u32>, cause: io::Error) -> MemoryError {
     }
 }
 
-/// The pages that automatic NUMA balancing has moved since the machine started. `None`: it is off.
-pub fn balanced_pages() -> Option<u64> {
+/// What automatic NUMA balancing has counted, for all programs. It takes the access to some pages
+/// away, and so sees which CPU uses each of them next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BalancingCounts {
+    /// Pages that it moved to another node.
+    pub moved: u64,
+    /// Accesses that it saw.
+    pub seen: u64,
+    /// Those from a CPU of the page's node.
+    pub local: u64,
+}
+
+impl BalancingCounts {
+    /// Fewer accesses than this say nothing of a program.
+    const ENOUGH: u64 = 1000;
+
+    /// What was counted since. `None`: a count went back.
+    pub fn since(self, before: Self) -> Option<Self> {
+        Some(Self {
+            moved: self.moved.checked_sub(before.moved)?,
+            seen: self.seen.checked_sub(before.seen)?,
+            local: self.local.checked_sub(before.local)?,
+        })
+    }
+
+    /// The share of the accesses that was local, 0 to 1, if enough were seen.
+    pub fn local_share(self) -> Option<f64> {
+        (self.seen >= Self::ENOUGH).then(|| self.local as f64 / self.seen as f64)
+    }
+}
+
+/// What automatic NUMA balancing has counted since the machine started. `None`: it is off.
+pub fn numa_balancing() -> Option<BalancingCounts> {
     let on = fs::read_to_string("/proc/sys/kernel/numa_balancing").ok()?;
     if on.trim() == "0" {
         return None;
     }
-    migrated(&fs::read_to_string("/proc/vmstat").ok()?)
+    balancing_counts(&fs::read_to_string("/proc/vmstat").ok()?)
 }
 
-fn migrated(vmstat: &str) -> Option<u64> {
-    vmstat.lines().find_map(|line| line.strip_prefix("numa_pages_migrated ")?.trim().parse().ok())
+fn balancing_counts(vmstat: &str) -> Option<BalancingCounts> {
+    let count = |name: &str| {
+        let words = vmstat.lines().filter_map(|line| line.split_once(' '));
+        words.filter(|word| word.0 == name).find_map(|word| word.1.trim().parse().ok())
+    };
+    Some(BalancingCounts {
+        moved: count("numa_pages_migrated")?,
+        seen: count("numa_hint_faults")?,
+        local: count("numa_hint_faults_local")?,
+    })
 }
 
 #[cfg(test)]
@@ -420,8 +459,15 @@ mod tests {
 
     #[test]
     fn the_kernel_counts_what_it_balanced() {
-        let text = "numa_hint_faults 9\nnuma_pages_migrated 39042\npgmigrate_success 7\n";
-        assert_eq!(migrated(text), Some(39_042));
-        assert_eq!(migrated("numa_hit 3\n"), None);
+        let text = "numa_hint_faults 4000\nnuma_hint_faults_local 3000\n\
+            numa_pages_migrated 39042\npgmigrate_success 7\n";
+        let counts = balancing_counts(text).unwrap();
+        assert_eq!(counts, BalancingCounts { moved: 39_042, seen: 4000, local: 3000 });
+        assert_eq!(balancing_counts("numa_hit 3\n"), None);
+        assert_eq!(counts.local_share(), Some(0.75));
+        assert_eq!(counts.since(counts).unwrap().local_share(), None, "too few");
+        let later = BalancingCounts { seen: 4001, ..counts };
+        assert_eq!(later.since(counts).map(|since| since.seen), Some(1));
+        assert_eq!(counts.since(later), None);
     }
 }

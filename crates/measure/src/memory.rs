@@ -119,12 +119,16 @@ impl NodePages {
 }
 
 /// The memory under which an answer holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryUse {
     /// What was asked for.
     pub policy: MemoryPolicy,
     /// Where the memory lay; empty if that was not seen.
     pub nodes: NodePages,
+    /// The share of accesses that were local, 0 to 1: of those that NUMA balancing saw, in all
+    /// windows and of all programs. `None`: it is off, or saw too few.
+    #[serde(default)]
+    pub local: Option<f64>,
 }
 
 #[cfg(test)]

@@ -171,7 +171,8 @@ pub fn outcome_memory(info: &CampaignInfo, outcome: &Outcome) -> Option<String> 
     outcome.memory.as_ref().filter(|_| several).map(memory)
 }
 
-/// Memory, in words: `follow: 98 % of 12,345 pages on node 0, 2 % on node 1`.
+/// Memory, in words: `follow: 98 % of 12,345 pages on node 0, 2 % on node 1`. Then the share of
+/// local accesses, if it is known.
 pub fn memory(held: &MemoryUse) -> String {
     let policy = held.policy.name();
     let total = held.nodes.total();
@@ -185,7 +186,10 @@ pub fn memory(held: &MemoryUse) -> String {
         0 => format!("{} of {} on node {node}", share(pages), figures::counted(total, "page")),
         _ => format!("{} on node {node}", share(pages)),
     });
-    format!("{policy}: {}", on.collect::<Vec<_>>().join(", "))
+    let local = held.local.map_or(String::new(), |share| {
+        format!("; {} of accesses were local", figures::percent(share))
+    });
+    format!("{policy}: {}{local}", on.collect::<Vec<_>>().join(", "))
 }
 
 /// `417 ms`.

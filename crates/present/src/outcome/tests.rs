@@ -248,13 +248,15 @@ fn what_few_windows_leave_open_is_left_open() {
 fn memory_has_a_line_where_there_are_several_nodes() {
     let unit = Unit::rate("packets/s");
     let mut info = campaign(unit.clone());
-    let line = |info: &CampaignInfo, policy, pages: &[(u32, u64)]| {
+    let line_of = |info: &CampaignInfo, policy, pages: &[(u32, u64)], local| {
         let nodes = pages.iter().copied().collect();
-        let memory = Some(MemoryUse { policy, nodes });
+        let memory = Some(MemoryUse { policy, nodes, local });
         let held = Outcome { memory, ..outcome(unit.clone(), 1.72e6) };
         let text = text_of(info, &held, Files::default(), 1000);
         text.lines().find_map(|line| Some(line.strip_prefix("  memory    ")?.to_owned()))
     };
+    let line =
+        |info: &CampaignInfo, policy, pages: &[(u32, u64)]| line_of(info, policy, pages, None);
     let follow = MemoryPolicy::Follow;
     assert_eq!(line(&info, follow, &[(0, 7)]), None);
     let mut node = info.new.machine.numa[0].clone();
@@ -264,6 +266,8 @@ fn memory_has_a_line_where_there_are_several_nodes() {
     assert_eq!(told(follow, &[(1, 12_345)]), "follow: 100 % of 12,345 pages on node 1");
     let spread = told(MemoryPolicy::Leave, &[(0, 250), (1, 750)]);
     assert_eq!(spread, "leave: 75 % of 1,000 pages on node 1, 25 % on node 0");
+    let local = line_of(&info, follow, &[(1, 7)], Some(0.934)).unwrap();
+    assert_eq!(local, "follow: 100 % of 7 pages on node 1; 93.4 % of accesses were local");
     assert_eq!(told(MemoryPolicy::Interleave, &[]), "interleave; it is not known where it lay");
 }
 

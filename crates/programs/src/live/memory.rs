@@ -7,7 +7,7 @@
 
 use super::LiveTestbed;
 use pinwise_linux::memory::{
-    balanced_pages, followed, movable_pages, move_to, page_count, pages_of,
+    BalancingCounts, followed, movable_pages, move_to, numa_balancing, page_count, pages_of,
 };
 use pinwise_linux::{
     MemoryError, Target,
@@ -30,8 +30,8 @@ pub(super) struct Memory {
     processes: Processes,
     /// Where it lay under each setting.
     seen: BTreeMap<Setting, NodePages>,
-    /// At the beginning: the pages that NUMA balancing had moved, and the pages of the program.
-    balanced: Option<(u64, u64)>,
+    /// At the beginning: what NUMA balancing had counted, and the pages of the program.
+    balanced: Option<(BalancingCounts, u64)>,
 }
 
 /// The processes whose memory follows.
@@ -128,15 +128,20 @@ impl Memory {
             processes.check()?;
         }
         let several = machine.memory_nodes().len() > 1;
-        let balanced = several.then(balanced_pages).flatten();
-        let balanced = balanced.map(|moved| (moved, page_count(&target.pids())));
+        let balanced = several.then(numa_balancing).flatten();
+        let balanced = balanced.map(|counts| (counts, page_count(&target.pids())));
         Ok(Self { policy, processes, seen: BTreeMap::new(), balanced })
     }
 
     /// What the kernel has moved by itself since.
     pub(super) fn balanced(&self) -> Option<ProgramNote> {
         let (before, of) = self.balanced?;
-        balancing(balanced_pages()?.checked_sub(before)?, of)
+        balancing(numa_balancing()?.since(before)?.moved, of)
+    }
+
+    /// The share of the accesses that were local since, of all programs.
+    fn local_share(&self) -> Option<f64> {
+        numa_balancing()?.since(self.balanced?.0)?.local_share()
     }
 }
 
@@ -255,6 +260,7 @@ impl LiveTestbed {
     /// A resumed search has not seen it, and knows the policy alone.
     pub fn memory(&self, assignment: Option<&Assignment>) -> Option<MemoryUse> {
         let Memory { policy, seen, .. } = &self.memory;
+        let local = self.memory.local_share();
         let nodes = match policy {
             MemoryPolicy::Follow => {
                 seen.get(&Setting::Pinned(assignment?.clone())).cloned().unwrap_or_default()
@@ -263,7 +269,7 @@ impl LiveTestbed {
                 pages_of(&self.target.pids(), &self.machine).ok()?
             }
         };
-        Some(MemoryUse { policy: *policy, nodes })
+        Some(MemoryUse { policy: *policy, nodes, local })
     }
 }
 
