@@ -204,9 +204,12 @@ fn interval(
 ) -> RecordedInterval {
     let mut parts: BTreeMap<(&RecordedSubject, CounterEvent), BTreeMap<&str, Vec<PartialCount>>> =
         BTreeMap::new();
+    // An event that perf was told to count twice counts once.
+    let mut seen = BTreeSet::new();
     for line in lines {
         let Some(event) = line.event else { continue };
-        if names.get(&event) == Some(&line.name) {
+        let first = seen.insert((&line.subject, event, &line.pmu, &line.part));
+        if names.get(&event) == Some(&line.name) && first {
             let of_event = parts.entry((&line.subject, event)).or_default();
             of_event.entry(line.part.as_str()).or_default().extend(line.count);
         }
@@ -246,6 +249,8 @@ struct RecordedCount {
     event: Option<CounterEvent>,
     /// The name of the event, without its PMU, part and modifiers.
     name: String,
+    /// The PMU before the name, or empty.
+    pmu: String,
     /// Which part of the event, such as `scalar_double` of the floating point operations.
     part: String,
     /// `None`: not counted.
@@ -333,6 +338,7 @@ impl CountLine {
             subject: thread.unwrap_or(RecordedSubject::Program),
             event: named,
             name: base.to_owned(),
+            pmu: event.split_once('/').map_or("", |(pmu, _)| pmu).to_owned(),
             part: part.to_owned(),
             count,
         }))

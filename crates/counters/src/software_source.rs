@@ -4,7 +4,8 @@
 //! and reading. Context switches and migrations happen in the kernel. So the events must not leave it
 //! out, which needs CAP_PERFMON, or `kernel.perf_event_paranoid` of 1 or less.
 //!
-//! Else they come from `/proc`, which everybody may read. There the time of a thread that runs now is
+//! Else they come from `/proc`, which everybody may read. That is so also from the moment on when a
+//! thread belongs to another user, or when the threads take more files than may be open. There the time of a thread that runs now is
 //! up to two clock ticks late (8 ms at 250 Hz), and a reading opens up to four files a thread.
 
 use crate::source::{CountError, CountSource, UncountedEvent, UncountedReason};
@@ -60,7 +61,13 @@ impl CountSource for SoftwareSource {
 
     fn read(&mut self, threads: &[ThreadId]) -> Result<Vec<Option<EventCounts>>, CountError> {
         match self {
-            Self::Perf(groups) => groups.0.read(threads),
+            Self::Perf(groups) => match groups.0.read(threads) {
+                Err(CountError::OfAnotherUser { .. } | CountError::TooManyFiles { .. }) => {
+                    *self = Self::Proc(ProcCounts::default());
+                    self.read(threads)
+                }
+                read => read,
+            },
             Self::Proc(counts) => counts.read(threads),
         }
     }
