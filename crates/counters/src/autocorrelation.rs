@@ -1,9 +1,9 @@
 //! How well the last quantum predicts the next one.
 //!
-//! A co-scheduler decides by what it counted in the last scheduling quantum. That is worth something
-//! if counts change little from quantum to quantum. The paper on hardware monitoring (section 4)
-//! gives for a Pentium 4: 0.93 for instructions per cycle, 0.92 for L2 misses, and 0.52 for L2
-//! misses summed over six quanta.
+//! A co-scheduler decides by what it counted in the last scheduling quantum. That is worth
+//! something if counts change little from quantum to quantum. The paper on hardware monitoring
+//! (section 4) gives for a Pentium 4: 0.93 for instructions per cycle, 0.92 for L2 misses, and 0.52
+//! for L2 misses summed over six quanta.
 
 use pinwise_measure::{CounterEvent, EventCounts};
 use serde::Serialize;
@@ -19,9 +19,9 @@ pub struct Autocorrelation {
 }
 
 impl Autocorrelation {
-    /// The coefficient r at a lag of k, of a series x of n values with mean m:
-    /// r = Σ (x[t] - m) (x[t+k] - m) / Σ (x[t] - m)², over t = 1 … n - k above and t = 1 … n below
-    /// (Box, Jenkins, Reinsel, *Time Series Analysis*, 1994, equation 2.1.11; `acf` of R). `None`: a
+    /// The coefficient r at a lag of k, of a series of n values. Let d(t) be what value t differs
+    /// from the mean. Then r = Σ d(t) d(t + k) / Σ d(t)², over t = 1 … n - k above and t = 1 … n
+    /// below (Box, Jenkins, Reinsel, *Time Series Analysis*, section 2.1; `acf` of R). `None`: a
     /// value is not finite, all are the same, or there are not at least two pairs.
     pub fn of(series: &[f64], lag: usize) -> Option<Self> {
         let n = series.len();

@@ -7,14 +7,15 @@
 //!
 //! **Method.** A table of what is the same over generations. Each entry has the name under which
 //! perf's own event files have it (`tools/perf/pmu-events/arch` in the sources of Linux), which
-//! follow the manuals of Intel, AMD and Arm. An event has several ways if processors differ. The
-//! first one that the kernel accepts is used.
+//! follow the manuals of Intel, AMD and Arm. An event has several encodings if processors differ.
+//! The first one that the kernel accepts is used.
 //!
 //! **Limits.** Compare counts of one design only. `FrontEndMisses` are those of the micro-op cache
-//! where they are counted, else of the instruction cache or its TLB. `FpOperations` are instructions
-//! on Intel, where a vector counts once, operations on AMD, and on Arm also what was only
-//! speculated. `LlcMisses` are on AMD the fills of the data cache from memory: the L3 counts for all
-//! its cores together there. Arm's kernel refuses no number: `vfp_spec` stays 0 on cores without it.
+//! where they are counted, else of the instruction cache or its TLB. `FpOperations` are
+//! instructions on Intel, where a vector counts once, operations on AMD, and on Arm also what was
+//! only speculated. `LlcMisses` are on AMD the fills of the data cache from memory: the L3 counts
+//! for all its cores together there. Arm's kernel refuses no number: `vfp_spec` stays 0 on cores
+//! without it.
 
 use pinwise_measure::CounterEvent;
 use pinwise_topology::Snapshot;
@@ -116,9 +117,9 @@ impl CoreDesign {
     }
 }
 
-/// One way to count an event on a PMU.
+/// How an event is asked for on a PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum EventEncoding {
     /// By a name that the kernel lists for the PMU.
     Listed(&'static str),
     /// By its terms. The name is that of perf's event files.
@@ -129,7 +130,7 @@ pub(crate) enum Way {
     Cache(&'static str, u64),
 }
 
-impl Way {
+impl EventEncoding {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Listed(name)
@@ -152,7 +153,7 @@ pub(crate) const EVENTS: [CounterEvent; 7] = [
 ];
 
 /// The ways to count an event on cores of a design, the best first.
-pub(crate) fn ways(event: CounterEvent, design: CoreDesign) -> Vec<Way> {
+pub(crate) fn encodings(event: CounterEvent, design: CoreDesign) -> Vec<EventEncoding> {
     [own(event, design), common(event)].concat()
 }
 
@@ -172,7 +173,7 @@ pub(crate) fn event_named(name: &str) -> Option<CounterEvent> {
     let in_table = || {
         let mut all = EVENTS.into_iter().flat_map(|event| {
             CoreDesign::ALL.into_iter().flat_map(move |design| {
-                ways(event, design).into_iter().map(move |way| (event, way.name()))
+                encodings(event, design).into_iter().map(move |encoding| (event, encoding.name()))
             })
         });
         all.find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(event, _)| event)
@@ -180,10 +181,10 @@ pub(crate) fn event_named(name: &str) -> Option<CounterEvent> {
     alias.or_else(in_table)
 }
 
-fn own(event: CounterEvent, design: CoreDesign) -> &'static [Way] {
+fn own(event: CounterEvent, design: CoreDesign) -> &'static [EventEncoding] {
     use CoreDesign as Of;
     use CounterEvent as Event;
-    use Way::Terms;
+    use EventEncoding::Terms;
     match (event, design) {
         // Lines that came into the L2, prefetched ones included.
         (Event::L2Misses, Of::SandyBridge) => &[Terms("L2_LINES_IN.ALL", "event=0xf1,umask=0x07")],
@@ -251,8 +252,8 @@ fn own(event: CounterEvent, design: CoreDesign) -> &'static [Way] {
 
 /// What is known of every processor, beside the names that its kernel may list. Those of Arm are
 /// the common events of PMUv3.
-fn common(event: CounterEvent) -> &'static [Way] {
-    use Way::{Cache, Generic, Listed};
+fn common(event: CounterEvent) -> &'static [EventEncoding] {
+    use EventEncoding::{Cache, Generic, Listed};
     match event {
         CounterEvent::Cycles => {
             &[Listed("cpu-cycles"), Listed("cpu_cycles"), Generic("cpu-cycles")]
@@ -306,9 +307,13 @@ mod tests {
     fn a_name_means_one_event() {
         for event in EVENTS {
             for design in CoreDesign::ALL {
-                for way in ways(event, design) {
+                for encoding in encodings(event, design) {
                     // Arm's LLC and Gracemont's L2 have names of their own.
-                    assert_eq!(event_named(way.name()), Some(event), "{way:?} on {design:?}");
+                    assert_eq!(
+                        event_named(encoding.name()),
+                        Some(event),
+                        "{encoding:?} on {design:?}"
+                    );
                 }
             }
         }

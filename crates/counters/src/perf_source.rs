@@ -5,15 +5,15 @@
 //! take turns.
 //!
 //! **Method.** At the start, the ways to count each event are tried on the calling thread, the best
-//! first, on the PMU of each kind of core. Groups hold at most four events of one PMU, which is what
-//! Intel's processors have with SMT. The kernel is asked whether a group fits; an event that does
-//! not begins the next group. A count covers what the kernel does for a thread, too, where that is
-//! permitted; else user space alone, see [`PerfSource::modes`].
+//! first, on the PMU of each kind of core. Groups hold at most four events of one PMU, which is
+//! what Intel's processors have with SMT. The kernel is asked whether a group fits; an event that
+//! does not begins the next group. A count covers what the kernel does for a thread, too, where
+//! that is permitted; else user space alone, see [`PerfSource::modes`].
 //!
 //! **Limits.** If others keep counters for themselves, as `perf stat -a` does, a group may never be
 //! counted. Its events are then left out.
 
-use crate::event_table::{self, CoreDesign, EVENTS, Way};
+use crate::event_table::{self, CoreDesign, EVENTS, EventEncoding};
 use crate::pmu::{Pmu, pmu_files};
 use crate::source::{CountError, CountSource, UncountedEvent, UncountedReason};
 use crate::thread_groups::{EventKernel, PlannedGroup, ThisKernel, ThreadGroups};
@@ -86,8 +86,8 @@ struct PerfCounters<K: EventKernel> {
     uncounted: Vec<UncountedEvent>,
 }
 
-/// The events of a PMU, each with the way that the kernel accepted.
-type Accepted = BTreeMap<CounterEvent, (Way, EventCode)>;
+/// The events of a PMU, each with the encoding that the kernel accepted.
+type Accepted = BTreeMap<CounterEvent, (EventEncoding, EventCode)>;
 
 impl<K: EventKernel> PerfCounters<K> {
     fn open(kernel: K, files: &Snapshot) -> Result<Self, CountError> {
@@ -166,21 +166,21 @@ fn accept<K: EventKernel>(
     modes: CountedModes,
 ) -> Result<Accepted, CountError> {
     let cores = if several { pmu.number } else { 0 };
-    let code = |event, way| match way {
-        Way::Listed(name) => pmu.listed(name),
-        Way::Terms(_, terms) => pmu.code(terms),
-        Way::Generic(_) => Some(EventCode::generic(event)?.on(cores)),
-        Way::Cache(_, config) => {
+    let code = |event, encoding| match encoding {
+        EventEncoding::Listed(name) => pmu.listed(name),
+        EventEncoding::Terms(_, terms) => pmu.code(terms),
+        EventEncoding::Generic(_) => Some(EventCode::generic(event)?.on(cores)),
+        EventEncoding::Cache(_, config) => {
             Some(EventCode { pmu: EventCode::CACHE, config, config1: 0 }.on(cores))
         }
     };
     let mut accepted = Accepted::new();
     for event in EVENTS {
-        for way in event_table::ways(event, design) {
-            let Some(code) = code(event, way) else { continue };
+        for encoding in event_table::encodings(event, design) {
+            let Some(code) = code(event, encoding) else { continue };
             match kernel.open(OWN, &[code], modes) {
                 Ok(_) => {
-                    accepted.insert(event, (way, code));
+                    accepted.insert(event, (encoding, code));
                     break;
                 }
                 Err(error) if is_unknown(&error) => {}

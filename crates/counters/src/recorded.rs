@@ -15,10 +15,10 @@
 //! 0.100,500,,cpu_core/cycles/,50000,40.00                     a kind of core
 //! ```
 //!
-//! **Method.** The value is looked for: a number, `<not counted>` or `<not supported>`. What follows
-//! is the unit, if there is one, and the event. The separator is the first of `;`, tab, `|` and `,`
-//! with which a line has these. Counts of several kinds of cores are added as they are live. Lines
-//! without any of our events are passed over.
+//! **Method.** The value is looked for: a number, `<not counted>` or `<not supported>`. What
+//! follows is the unit, if there is one, and the event. The separator is the first of `;`, tab, `|`
+//! and `,` with which a line has these. Counts of several kinds of cores are added as they are
+//! live. Lines without any of our events are passed over.
 //!
 //! **Limits.** perf must write numbers with a point (`LC_ALL=C`). If two events of a file mean the
 //! same, such as `cache-misses` and `LLC-load-misses`, the first one counts.
@@ -67,7 +67,10 @@ pub struct RecordedFile {
 #[derive(Debug, Error)]
 pub enum RecordedFileError {
     /// It cannot be read.
-    #[error("{path}: {error}: name a file of 'perf stat -x, -I 100 -o FILE'", path = path.display())]
+    #[error(
+        "{path}: {error}: name a file of 'perf stat -x, -I 100 -o FILE'",
+        path = path.display()
+    )]
     Io {
         /// The file.
         path: PathBuf,
@@ -420,11 +423,15 @@ impl CountSource for RecordedSource {
         };
         self.next += 1;
         let of_thread = |thread: &ThreadId| {
-            let is_it = |subject: &&RecordedSubject| matches!(subject, RecordedSubject::Thread { tid, .. } if *tid == thread.tid);
+            let is_it = |subject: &&RecordedSubject| is_thread(subject, thread.tid);
             interval.keys().find(is_it).map(|subject| interval[subject].clone())
         };
         Ok(threads.iter().map(of_thread).collect())
     }
+}
+
+fn is_thread(subject: &RecordedSubject, number: Tid) -> bool {
+    matches!(subject, RecordedSubject::Thread { tid, .. } if *tid == number)
 }
 
 #[cfg(test)]

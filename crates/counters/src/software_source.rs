@@ -1,12 +1,13 @@
 //! Events that the kernel counts: time on a CPU, context switches, migrations, page faults.
 //!
-//! Where perf's software events are permitted, they are used: exact, one system call for each thread
-//! and reading. Context switches and migrations happen in the kernel. So the events must not leave it
-//! out, which needs CAP_PERFMON, or `kernel.perf_event_paranoid` of 1 or less.
+//! Where perf's software events are permitted, they are used: exact, one system call for each
+//! thread and reading. Context switches and migrations happen in the kernel. So the events must not
+//! leave it out, which needs CAP_PERFMON, or `kernel.perf_event_paranoid` of 1 or less.
 //!
 //! Else they come from `/proc`, which everybody may read. That is so also from the moment on when a
-//! thread belongs to another user, or when the threads take more files than may be open. There the time of a thread that runs now is
-//! up to two clock ticks late (8 ms at 250 Hz), and a reading opens up to four files a thread.
+//! thread belongs to another user, or when the threads take more files than may be open. There the
+//! time of a thread that runs now is up to two clock ticks late (8 ms at 250 Hz), and a reading
+//! opens up to four files a thread.
 
 use crate::source::{CountError, CountSource, UncountedEvent, UncountedReason};
 use crate::thread_groups::{EventKernel, PlannedGroup, ThisKernel, ThreadGroups};

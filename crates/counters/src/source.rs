@@ -62,8 +62,9 @@ pub enum CountError {
     NoPmu,
     /// The kernel permits no counters to this user.
     #[error(
-        "hardware counters are not permitted (kernel.perf_event_paranoid = {paranoid}): sudo sysctl \
-         kernel.perf_event_paranoid=1, or sudo setcap cap_perfmon+ep \"$(command -v pinwise)\""
+        "hardware counters are not permitted (kernel.perf_event_paranoid = {paranoid}): sudo \
+         sysctl kernel.perf_event_paranoid=1, or sudo setcap cap_perfmon+ep \
+         \"$(command -v pinwise)\""
     )]
     NotPermitted {
         /// The value of the setting, as the kernel shows it, or `unknown`.

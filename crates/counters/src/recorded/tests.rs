@@ -234,7 +234,52 @@ fn a_recorded_file_stands_for_counters() {
     assert!(cycles().unwrap_err().to_string().contains("no further interval"));
 }
 
+/// What lines of perf are made of, and what disturbs them.
+const PIECES: [&str; 24] = [
+    "0.1",
+    "12",
+    "1e30",
+    "-1",
+    "0",
+    "",
+    "<not counted>",
+    "<not supported>",
+    "msec",
+    "task-clock",
+    "cycles",
+    "cpu_core/cycles/",
+    "cpu/event=1",
+    "umask=2/",
+    "cs:u",
+    "sh-42",
+    "-1-7",
+    "S0",
+    "CPU0",
+    "50.00",
+    "0.59%",
+    "summary",
+    "#",
+    "NaN",
+];
+
 proptest! {
+    #[test]
+    fn any_text_gives_finite_counts_or_a_refusal(
+        lines in proptest::collection::vec(
+            proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..10), 0..8),
+        separator in proptest::sample::select(vec![",", ";", "|"]),
+    ) {
+        let lines: Vec<String> = lines.iter().map(|pieces| pieces.join(separator)).collect();
+        if let Ok(file) = RecordedFile::parse(&lines.join("\n")) {
+            prop_assert!(!file.intervals.is_empty());
+            for counts in file.intervals.iter().flat_map(BTreeMap::values) {
+                prop_assert!(counts.seconds >= 0.0 && counts.seconds.is_finite());
+                prop_assert!(counts.counted > 0.0 && counts.counted <= 1.0);
+                prop_assert!(counts.counts.values().all(|&count| (0.0..1e31).contains(&count)));
+            }
+        }
+    }
+
     #[test]
     fn what_perf_writes_of_any_counts_is_read_again(
         values in proptest::collection::vec((0u32..1 << 30, 1u32..=10_000), 1..40),
@@ -246,7 +291,8 @@ proptest! {
             let end = format!("{:17.9}", (index + 1) as f64 * 0.1);
             let value = if *share == 1 { "<not counted>".into() } else { count.to_string() };
             let percent = format!("{:.2}", f64::from(*share) / 100.0);
-            let mut fields = vec![end.as_str(), &value, "", "instructions:u", "500", &percent, "", ""];
+            let mut fields = vec![end.as_str(), &value, "", "instructions:u", "500"];
+            fields.extend([percent.as_str(), "", ""]);
             if threads {
                 // A name with the separator needs another one, as perf's manual says.
                 fields.insert(1, if separator == "," { "ab-42" } else { owner });
