@@ -184,8 +184,9 @@ mod tests {
             tell.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
             may_go.recv().unwrap();
             let before = used();
-            // 256 pages that nobody has touched.
-            std::hint::black_box(vec![1u8; 256 << 12]);
+            // More than the C library ever keeps for later: so no page is there. At least 20 page
+            // faults, even if the kernel gives 2 MiB at a time.
+            std::hint::black_box(vec![1u8; 48 << 20]);
             for cpu in cpus.iter() {
                 affinity::set(Tid(0), &[cpu].into_iter().collect()).unwrap();
             }
@@ -220,7 +221,7 @@ mod tests {
             assert!(ran >= 0.9 * used.as_secs_f64() && ran < 10.0 * counts.seconds, "{counts:?}");
             let switches = count(CounterEvent::ContextSwitches).unwrap();
             assert!(switches >= f64::from(SLEEPS), "{source:?}: {counts:?}");
-            assert!(count(CounterEvent::PageFaults).unwrap() >= 200.0, "{counts:?}");
+            assert!(count(CounterEvent::PageFaults).unwrap() >= 20.0, "{counts:?}");
             let lacking = source.uncounted();
             let moves = count(CounterEvent::Migrations);
             assert_eq!(
