@@ -45,6 +45,7 @@ targets! {
     metric: "../../../fuzz/targets/metric.rs",
     numa_maps: "../../../fuzz/targets/numa_maps.rs",
     perf_record: "../../../fuzz/targets/perf_record.rs",
+    perf_stat: "../../../fuzz/targets/perf_stat.rs",
     plan: "../../../fuzz/targets/plan.rs",
     processor: "../../../fuzz/targets/processor.rs",
     prometheus: "../../../fuzz/targets/prometheus.rs",

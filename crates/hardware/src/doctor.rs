@@ -3,6 +3,7 @@
 //! Every check reads something, such as a file or the result of a system call. A separate function
 //! judges the text or number. Tests run it on recorded ones.
 
+mod counters;
 mod finding;
 mod machine;
 mod noise;
@@ -10,6 +11,7 @@ pub(crate) mod permission;
 mod system;
 
 pub use finding::{Capability, CountedEvents, Finding, FindingState};
+pub use pinwise_counters::{NamedEvent, UncountedEvent, UncountedReason};
 pub use pinwise_monitor::Layer;
 
 use pinwise_topology::Machine;
@@ -23,6 +25,7 @@ pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Fi
         permission::capabilities(),
         permission::events(CountedEvents::Hardware),
         permission::events(CountedEvents::Software),
+        counters::counters(),
         permission::tracefs(),
         permission::bpf(),
         permission::monitor(),
@@ -64,6 +67,7 @@ mod tests {
                 "capabilities",
                 "hardware counters",
                 "software events",
+                "counters",
                 "trace events",
                 "eBPF",
                 "monitor",

@@ -2,7 +2,8 @@
 
 use crate::figures::counted;
 use crate::one_line;
-use pinwise_hardware::doctor::{Capability, Finding};
+use pinwise_hardware::doctor::{Capability, Finding, NamedEvent, UncountedEvent, UncountedReason};
+use pinwise_measure::CounterEvent;
 use pinwise_topology::{CpuSet, ExclusiveCpus};
 
 /// What a check found, without a full stop.
@@ -40,6 +41,9 @@ pub fn finding(finding: &Finding) -> String {
         ),
         Is::EventsNotInKernel { .. } => "no perf_event_open in this kernel or container".into(),
         Is::EventsFailed { error, .. } => format!("perf_event_open: {error}"),
+        Is::Counters { hardware, with_kernel, software, uncounted } => {
+            counters(hardware, *with_kernel, software, uncounted)
+        }
         Is::TraceEvents { tracefs } => format!("tracefs at {}", tracefs.display()),
         Is::TracefsNotMounted => "tracefs is not mounted".into(),
         Is::TracefsNotReadable { tracefs } => {
@@ -168,15 +172,22 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
             "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real hardware; \
              placing needs none"
         }
-        Is::EventsNotPermitted { .. } => {
-            let setcap = setcap(&[Capability::CapPerfmon]);
-            return Some(format!("sudo sysctl kernel.perf_event_paranoid=1, or {setcap}"));
-        }
+        Is::EventsNotPermitted { .. } => return Some(permit_events()),
         Is::EventsNotInKernel { .. } => {
             "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's \
              seccomp profile"
         }
         Is::EventsFailed { .. } => "see perf_event_open(2); placing needs none",
+        Is::Counters { hardware, .. } if hardware.is_empty() => "see 'hardware counters'",
+        Is::Counters { uncounted, .. } => {
+            let in_proc = |one: &UncountedEvent| one.reason == UncountedReason::NotInProc;
+            return Some(match uncounted.iter().any(in_proc) {
+                true => permit_events(),
+                false => "use a kernel that counts on every kind of core (Intel: from Linux 5.13 \
+                          on, Arm: 6.6)"
+                    .into(),
+            });
+        }
         Is::TracefsNotMounted => "sudo mount -t tracefs nodev /sys/kernel/tracing",
         Is::TracefsNotReadable { tracefs } => {
             return Some(format!("sudo mount -o remount,mode=755 {}", tracefs.display()));
@@ -276,6 +287,63 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// What lets pinwise count events.
+fn permit_events() -> String {
+    let setcap = setcap(&[Capability::CapPerfmon]);
+    format!("sudo sysctl kernel.perf_event_paranoid=1, or {setcap}")
+}
+
+/// Which events are counted, by whom, and which are not.
+fn counters(
+    hardware: &[NamedEvent],
+    with_kernel: bool,
+    software: &[CounterEvent],
+    uncounted: &[UncountedEvent],
+) -> String {
+    let list = |events: &mut dyn Iterator<Item = CounterEvent>| {
+        events.map(counter_event).collect::<Vec<_>>().join(", ")
+    };
+    let modes = if with_kernel { "with the kernel's work" } else { "user space only" };
+    let of_processor = match hardware {
+        [] => "none by the processor".into(),
+        _ => {
+            let events = list(&mut hardware.iter().map(|named| named.event));
+            format!("by the processor, {modes}: {events}")
+        }
+    };
+    let of_kernel = list(&mut software.iter().copied());
+    let lacking = |one: &UncountedEvent| {
+        let why = match &one.reason {
+            UncountedReason::NotOnProcessor => {
+                "the processor has none, or none that is known".into()
+            }
+            UncountedReason::NotOnCores { cores } => format!("not on {}", cores.join(", ")),
+            UncountedReason::NotInProc => "not in /proc".into(),
+            UncountedReason::NotRecorded => "not recorded".into(),
+        };
+        format!("; no {} ({why})", counter_event(one.event))
+    };
+    let lacking: String = uncounted.iter().map(lacking).collect();
+    format!("{of_processor}; by the kernel: {of_kernel}{lacking}")
+}
+
+/// An event that is counted, as people call it.
+pub fn counter_event(event: CounterEvent) -> &'static str {
+    match event {
+        CounterEvent::Cycles => "cycles",
+        CounterEvent::Instructions => "instructions",
+        CounterEvent::Branches => "branches",
+        CounterEvent::FrontEndMisses => "front-end misses",
+        CounterEvent::L2Misses => "L2 misses",
+        CounterEvent::LlcMisses => "LLC misses",
+        CounterEvent::FpOperations => "FP operations",
+        CounterEvent::TaskClock => "time on a CPU",
+        CounterEvent::ContextSwitches => "context switches",
+        CounterEvent::Migrations => "migrations",
+        CounterEvent::PageFaults => "page faults",
+    }
+}
+
 /// `; name: cpus`, or nothing where there are none.
 /// `; only for the cgroup /a: 2,3`.
 fn of_groups(exclusive: &[ExclusiveCpus]) -> String {
@@ -328,6 +396,14 @@ mod tests {
         let set = |list| CpuSet::parse_list(list).unwrap();
         let error = || "Operation not permitted".to_owned();
         let (events, level) = (CountedEvents::Hardware, || Some("2".to_owned()));
+        let cycles =
+            || NamedEvent { event: CounterEvent::Cycles, names: vec!["cpu-cycles".into()] };
+        let none_named = Vec::<NamedEvent>::new;
+        let lacks = |event, reason| vec![UncountedEvent { event, reason }];
+        let on_atom = || UncountedReason::NotOnCores { cores: vec!["cpu_atom".into()] };
+        let no_fp = || lacks(CounterEvent::FpOperations, on_atom());
+        let no_branches = || lacks(CounterEvent::Branches, on_atom());
+        let no_migrations = || lacks(CounterEvent::Migrations, UncountedReason::NotInProc);
         let [all, none] = [|| Capability::ALL.to_vec(), Vec::new];
         every!(Finding:
             AffinitySettable {}
@@ -341,6 +417,22 @@ mod tests {
             EventsNotPermitted { events, paranoid: level() }
             EventsNotInKernel { events }
             EventsFailed { events, error: error() }
+            Counters {
+                hardware: vec![cycles()], with_kernel: false,
+                software: vec![CounterEvent::TaskClock], uncounted: no_fp()
+            }
+            Counters {
+                hardware: none_named(), with_kernel: false,
+                software: vec![CounterEvent::TaskClock], uncounted: Vec::new()
+            }
+            Counters {
+                hardware: vec![cycles()], with_kernel: true,
+                software: vec![CounterEvent::TaskClock], uncounted: no_migrations()
+            }
+            Counters {
+                hardware: vec![cycles()], with_kernel: true,
+                software: vec![CounterEvent::TaskClock], uncounted: no_branches()
+            }
             TraceEvents { tracefs: "/sys/kernel/tracing".into() }
             TracefsNotMounted {}
             TracefsNotReadable { tracefs: "/sys/kernel/tracing".into() }

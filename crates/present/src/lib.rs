@@ -42,7 +42,7 @@ pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
 pub use did_you_mean::did_you_mean;
-pub use doctor::{finding, finding_remedy};
+pub use doctor::{counter_event, finding, finding_remedy};
 pub use drawing::draw_assignment;
 pub use export_note::{export_note, tagged_export_notes};
 pub use gain::gain_text;

@@ -1,5 +1,7 @@
 //! What a check found, with its values. The crate `present` has the words.
 
+use pinwise_counters::{NamedEvent, UncountedEvent, UncountedReason};
+use pinwise_measure::CounterEvent;
 use pinwise_monitor::{Layer, Unavailable};
 use pinwise_topology::{CpuSet, ExclusiveCpus};
 use serde::Serialize;
@@ -45,6 +47,17 @@ pub enum Finding {
     EventsFailed {
         events: CountedEvents,
         error: String,
+    },
+    /// The events of a program's threads that are counted.
+    Counters {
+        /// By the processor; none if it has no counters, or they are not permitted.
+        hardware: Vec<NamedEvent>,
+        /// The processor's count what the kernel does for the program, too.
+        with_kernel: bool,
+        /// By the kernel.
+        software: Vec<CounterEvent>,
+        /// What else pinwise knows, and why it is not counted.
+        uncounted: Vec<UncountedEvent>,
     },
     TraceEvents {
         tracefs: PathBuf,
@@ -240,6 +253,7 @@ impl Finding {
                 CountedEvents::Hardware => "hardware counters",
                 CountedEvents::Software => "software events",
             },
+            Self::Counters { .. } => "counters",
             Self::TraceEvents { .. }
             | Self::TracefsNotMounted
             | Self::TracefsNotReadable { .. }
@@ -308,6 +322,10 @@ impl Finding {
             | Self::NumaBalancing { .. }
             | Self::Quota { .. } => FindingState::Warning,
             Self::Capabilities { lacking, .. } => unless(lacking.is_empty(), FindingState::Missing),
+            Self::Counters { hardware, uncounted, .. } => unless(
+                !hardware.is_empty() && !uncounted.iter().any(is_mendable),
+                FindingState::Missing,
+            ),
             Self::Monitor { refused, .. } => unless(refused.is_empty(), FindingState::Missing),
             Self::Governors { contexts } => {
                 unless(contexts.keys().all(|name| name == "performance"), FindingState::Warning)
@@ -329,6 +347,16 @@ impl Finding {
     pub fn is_ok(&self) -> bool {
         self.state() == FindingState::Ok
     }
+}
+
+/// Whether another kernel or a permission would make it counted. Every core counts cycles,
+/// instructions and branches: it is the kernel that does not. Other events are not on every core.
+fn is_mendable(uncounted: &UncountedEvent) -> bool {
+    let on_every_core = matches!(
+        uncounted.event,
+        CounterEvent::Cycles | CounterEvent::Instructions | CounterEvent::Branches
+    );
+    on_every_core || uncounted.reason == UncountedReason::NotInProc
 }
 
 /// Whether each reading of this clock needs a system call or a slow device register.
