@@ -311,9 +311,10 @@ impl BalancingCounts {
         })
     }
 
-    /// The share of the accesses that was local, 0 to 1, if enough were seen.
+    /// The share of the accesses that was local, 0 to 1, if enough were seen. The kernel does not
+    /// read both counts at one moment.
     pub fn local_share(self) -> Option<f64> {
-        (self.seen >= Self::ENOUGH).then(|| self.local as f64 / self.seen as f64)
+        (self.seen >= Self::ENOUGH).then(|| (self.local as f64 / self.seen as f64).min(1.0))
     }
 }
 

@@ -187,7 +187,7 @@ pub fn memory(held: &MemoryUse) -> String {
         _ => format!("{} on node {node}", share(pages)),
     });
     let local = held.local.map_or(String::new(), |share| {
-        format!("; {} of accesses were local", figures::percent(share))
+        format!("; {} of all accesses seen in the search were local", figures::percent(share))
     });
     format!("{policy}: {}{local}", on.collect::<Vec<_>>().join(", "))
 }

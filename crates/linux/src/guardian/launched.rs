@@ -61,18 +61,18 @@ impl Launched {
     }
 
     /// The programs that a killed guardian left. By now the numbers of its groups may mean other
-    /// programs. The marks do not.
-    pub(super) fn abandoned(entries: &[GuardianEntry]) -> Self {
-        Self { groups: Vec::new(), launching: false, ..Self::in_entries(entries) }
+    /// programs. The marks do not. `own`: the mark of this process. One of the programs may have
+    /// started it, and waits for it. A later start ends that program.
+    pub(super) fn abandoned(entries: &[GuardianEntry], own: Option<&str>) -> Self {
+        let Self { mut marks, .. } = Self::in_entries(entries);
+        marks.retain(|mark| Some(mark.as_str()) != own);
+        Self { groups: Vec::new(), marks, launching: false }
     }
 
-    /// Ends the processes with a mark, and says which ones.
-    pub(super) fn end_marked(&self) -> Vec<Restored> {
-        let left = self.marked();
-        if left.is_empty() {
-            return Vec::new();
-        }
-        self.end(self.terminate());
+    /// Waits for the processes in `told` to end, and says which ones did. `told`: see
+    /// [`Launched::terminate`].
+    pub(super) fn end_marked(&self, told: HashSet<RawPid>) -> Vec<Restored> {
+        self.end(told.clone());
         // A kill takes a moment.
         let killed = Instant::now();
         while !self.marked().is_empty() && killed.elapsed() < GRACE {
@@ -83,7 +83,7 @@ impl Launched {
             what: LeftChanged::Program(Pid(pid.as_raw_nonzero().get())),
             worked: !refused.contains(&pid),
         };
-        left.into_iter().map(ended).collect()
+        told.into_iter().map(ended).collect()
     }
 
     /// Asks the programs to end, once each. Those that were asked and are in no group.
@@ -200,5 +200,11 @@ mod tests {
         entries.push(launching("failed"));
         entries.push(launching("c"));
         assert_eq!(marks(&entries), (names(&["b", "c"]), true));
+        let left = Launched::abandoned(&entries, Some("c"));
+        assert_eq!(
+            (left.groups, left.marks),
+            (Vec::new(), names(&["b"])),
+            "c started this process"
+        );
     }
 }

@@ -17,7 +17,7 @@
 
 use super::launched::Launched;
 use super::{
-    GuardianEntry, lines, restore_affinities, restore_files, restore_memory, run_commands,
+    GuardianEntry, MARK, lines, restore_affinities, restore_files, restore_memory, run_commands,
 };
 use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
@@ -103,16 +103,19 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
     file.read_to_end(&mut bytes).ok()?;
     let entries: Vec<GuardianEntry> =
         bytes.split(|byte| *byte == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
+    let own_mark = std::env::var(MARK).ok();
     let mut restored = Vec::new();
     if !entries.is_empty() {
         let _lock = ProcessLock::at_once(&living(&entries)).ok()?;
-        restored.extend(Launched::abandoned(&entries).end_marked());
+        let launched = Launched::abandoned(&entries, own_mark.as_deref());
+        let told = launched.terminate();
         restored.extend(restore_files(&entries));
         restored.extend(restore_affinities(&entries));
         restored.extend(run_commands(&entries));
+        restored.extend(launched.end_marked(told));
         restored.extend(restore_memory(&entries));
     }
-    let rest = failed(entries, &restored);
+    let rest = failed(entries, &restored, own_mark.as_deref());
     if rest.is_empty() {
         let _ = unlinkat(folder, name, AtFlags::empty());
     } else if let Ok(text) = lines(&rest) {
@@ -131,12 +134,22 @@ fn living(entries: &[GuardianEntry]) -> Vec<Pid> {
 }
 
 /// The entries that are needed to try again what failed. What was put back must not be put back
-/// once more: you may have changed it since.
-fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEntry> {
+/// once more: you may have changed it since. `own_mark`: that of this process, whose program goes
+/// on.
+fn failed(
+    entries: Vec<GuardianEntry>,
+    restored: &[Restored],
+    own_mark: Option<&str>,
+) -> Vec<GuardianEntry> {
     let failed: Vec<&LeftChanged> =
         restored.iter().filter(|one| !one.worked).map(|one| &one.what).collect();
     let affinities = failed.iter().any(|what| matches!(what, LeftChanged::Affinities(_)));
-    let programs = failed.iter().any(|what| matches!(what, LeftChanged::Program(_)));
+    let is_own = |entry: &GuardianEntry| match entry {
+        GuardianEntry::Launching { mark } => Some(mark.as_str()) == own_mark,
+        _ => false,
+    };
+    let programs = entries.iter().any(is_own)
+        || failed.iter().any(|what| matches!(what, LeftChanged::Program(_)));
     let is_needed = |entry: &GuardianEntry| match entry {
         // All of them: a thread that is missing would look like one that inherited a pin.
         GuardianEntry::Existing { .. }

@@ -267,7 +267,10 @@ fn memory_has_a_line_where_there_are_several_nodes() {
     let spread = told(MemoryPolicy::Leave, &[(0, 250), (1, 750)]);
     assert_eq!(spread, "leave: 75 % of 1,000 pages on node 1, 25 % on node 0");
     let local = line_of(&info, follow, &[(1, 7)], Some(0.934)).unwrap();
-    assert_eq!(local, "follow: 100 % of 7 pages on node 1; 93.4 % of accesses were local");
+    assert_eq!(
+        local,
+        "follow: 100 % of 7 pages on node 1; 93.4 % of all accesses seen in the search were local"
+    );
     assert_eq!(told(MemoryPolicy::Interleave, &[]), "interleave; it is not known where it lay");
 }
 

@@ -230,6 +230,8 @@ fn what_a_killed_pinwise_and_its_guardian_had_launched_is_ended_later() {
     let (guardians, launched): (Vec<Pid>, Vec<Pid>) = started.into_iter().partition(is_guardian);
     let [guardian] = guardians[..] else { panic!("{guardians:?}") };
     assert!(launched.len() >= 2, "the program and its child: {launched:?}");
+    // The tuner wakes its guardian when it tells it something.
+    stop(tuner.pid());
     stop(guardian);
     tuner.0.kill().unwrap();
     tuner.0.wait().unwrap();
