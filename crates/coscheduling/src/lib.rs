@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod counter_model;
 mod matching;
 mod outcome;
 mod run_times;
@@ -8,6 +9,10 @@ mod search;
 mod seats;
 mod speedup;
 
+pub use counter_model::{
+    CounterModel, CounterModelError, FitQuality, PairFeatures, PredictedPair, TrainingPair,
+    published_rank, quality,
+};
 pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,

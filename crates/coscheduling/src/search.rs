@@ -258,7 +258,7 @@ pub(crate) mod fixture {
                 _ => panic!("{setting:?}"),
             };
             let measured = Measurement::new(1.0 / seconds[0][0], Duration::from_secs(10));
-            Ok(Measurement { detail: Detail::of(&AccompaniedRuns { seconds }), ..measured })
+            Ok(Measurement { detail: Detail::of(&AccompaniedRuns { seconds, counts }), ..measured })
         }
     }
 

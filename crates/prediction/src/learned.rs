@@ -8,4 +8,5 @@ mod pipeline;
 pub(crate) mod ridge;
 
 pub use colocation::{Colocation, Learned};
+pub use ridge::{LinearFit, NormalEquations, PENALTIES};
 pub use pipeline::{FittedPipeline, PipelinePredictor};
