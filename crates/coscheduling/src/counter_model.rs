@@ -34,7 +34,7 @@ use pinwise_prediction::LinearFit;
 use serde::{Deserialize, Serialize};
 
 /// A program keeps at least this, whatever a model says: a time is no negative number.
-const LEAST_KEPT: f64 = 0.05;
+pub(crate) const LEAST_KEPT: f64 = 0.05;
 /// The order of the products in a model for predictions.
 const ORDER: usize = 2;
 
@@ -89,8 +89,11 @@ pub enum CounterModelError {
     #[error("it is no model of pairs: {0}")]
     Syntax(String),
     /// It is of another version.
-    #[error("it is a model of version {found}, and this pinwise reads {}: save it anew with \
-             --save-model", CounterModel::VERSION)]
+    #[error(
+        "it is a model of version {found}, and this pinwise reads {}: save it anew with \
+             --save-model",
+        CounterModel::VERSION
+    )]
     Version {
         /// Its version.
         found: u32,
@@ -118,8 +121,10 @@ pub enum CounterModelError {
         program: String,
     },
     /// The pairs determine no model.
-    #[error("{programs} programs are too few for a model: measure the pairs of {} or more",
-            CounterModel::LEAST_PROGRAMS)]
+    #[error(
+        "{programs} programs are too few for a model: measure the pairs of {} or more",
+        CounterModel::LEAST_PROGRAMS
+    )]
     TooFew {
         /// The programs.
         programs: usize,
@@ -236,7 +241,8 @@ impl CounterModel {
             return inconsistent("weights");
         }
         let residuals = &model.residuals;
-        let square = residuals.len() == programs && residuals.iter().all(|row| row.len() == programs);
+        let square =
+            residuals.len() == programs && residuals.iter().all(|row| row.len() == programs);
         let known: Vec<f64> = residuals.iter().flatten().flatten().copied().collect();
         let symmetric = || {
             let mut all = (0..programs).flat_map(|a| (0..programs).map(move |b| (a, b)));
@@ -287,21 +293,26 @@ impl CounterModel {
         let logs = logarithms(&self.scales, &counts);
         let fit = LinearFit { intercept: self.intercept, weights: self.weights.clone() };
         let features = PairFeatures::Sides { order: ORDER };
-        let kept = |one: usize| fit.value(&features.row(&logs[one], &logs[1 - one])).max(LEAST_KEPT);
+        let kept =
+            |one: usize| fit.value(&features.row(&logs[one], &logs[1 - one])).max(LEAST_KEPT);
         Ok(PredictedPair { kept: [kept(0), kept(1)], beyond })
     }
 
     /// How far the weighted speed-up of a pair of new programs is from the predicted one at most,
-    /// with this confidence. `None` if the training pairs are too few to tell.
-    pub fn margin(&self, confidence: f64) -> Option<f64> {
+    /// with this confidence. With few training programs that is the largest error seen: no more can
+    /// be said.
+    pub fn margin(&self, confidence: f64) -> f64 {
         let programs = self.programs.len();
         let all = (0..programs).flat_map(|a| (a..programs).map(move |b| (a, b)));
         let sum = |(a, b): (usize, usize)| Some(self.residuals[a][b]? + self.residuals[b][a]?);
         let mut errors: Vec<f64> = all.filter_map(sum).map(f64::abs).collect();
         errors.sort_by(f64::total_cmp);
-        // As if the new pair were one more of them.
-        let rank = (confidence * (errors.len() + 1) as f64).ceil() as usize;
-        errors.get(rank.max(1) - 1).copied()
+        // As if the new program were one more of them. Pairs are more, but those of one program are
+        // alike.
+        let share = confidence * (programs + 1) as f64 / programs as f64;
+        let rank = (share * errors.len() as f64).ceil() as usize;
+        // Of few programs the largest error.
+        errors[rank.clamp(1, errors.len()) - 1]
     }
 
     /// The residuals of training program `one` beside `other`, of each; `None` if not measured.
@@ -312,7 +323,8 @@ impl CounterModel {
     /// The root mean square of all residuals of one side.
     pub(crate) fn error(&self) -> f64 {
         let known = self.residuals.iter().flatten().flatten();
-        let (sum, count) = known.fold((0.0, 0.0), |(sum, count), one| (sum + one * one, count + 1.0));
+        let (sum, count) =
+            known.fold((0.0, 0.0), |(sum, count), one| (sum + one * one, count + 1.0));
         f64::sqrt(sum / count)
     }
 }
@@ -368,7 +380,191 @@ pub fn published_rank(programs: [&(String, EventCounts); 2]) -> Result<f64, Coun
         (CounterEvent::Branches, 5.2),
         (CounterEvent::FrontEndMisses, -1.0),
     ];
-    let counts = per_cycle(&weights.map(|(event, _)| event), programs.map(Clone::clone).as_slice())?;
-    let rank = |own: &Vec<f64>| own.iter().zip(weights).map(|(count, (_, w))| w * count).sum::<f64>();
+    let counts =
+        per_cycle(&weights.map(|(event, _)| event), programs.map(Clone::clone).as_slice())?;
+    let rank =
+        |own: &Vec<f64>| own.iter().zip(weights).map(|(count, (_, w))| w * count).sum::<f64>();
     Ok(counts.iter().map(rank).sum())
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::*;
+    use pinwise_topology::Random;
+
+    /// Programs with counts at random. What one keeps beside another follows from the counts of
+    /// both, and `noise`.
+    pub(crate) struct CountedWorld {
+        pub(crate) programs: Vec<(String, EventCounts)>,
+        pub(crate) kept: Vec<Vec<f64>>,
+    }
+
+    impl CountedWorld {
+        pub(crate) fn new(count: usize, noise: f64, random: &mut Random) -> Self {
+            let cycles = 1e6;
+            let mut program = |number: usize| {
+                // A factor of 1 to 100.
+                let mut event = |event| (event, cycles * 1e-3 * 100f64.powf(random.unit()));
+                let mut counts: std::collections::BTreeMap<CounterEvent, f64> =
+                    CounterModel::EVENTS.into_iter().map(&mut event).collect();
+                counts.insert(CounterEvent::Cycles, cycles);
+                (format!("p{number}"), EventCounts { seconds: 1.0, counts, counted: 1.0 })
+            };
+            let programs: Vec<(String, EventCounts)> = (0..count).map(&mut program).collect();
+            let law = |one: usize, other: usize| {
+                let log = |program: usize, event| {
+                    let counts: &EventCounts = &programs[program].1;
+                    (counts.per_cycle(event).unwrap() * 1e2).ln() / 2.3
+                };
+                let misses = |program| log(program, CounterEvent::L2Misses);
+                0.7 - 0.08 * misses(other) - 0.05 * misses(one) * misses(other)
+                    + 0.05 * log(one, CounterEvent::Instructions)
+            };
+            let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+            let mut kept = vec![vec![0.0; count]; count];
+            for (one, row) in kept.iter_mut().enumerate() {
+                for (other, kept) in row.iter_mut().enumerate() {
+                    *kept = law(one, other) + noise * normal();
+                }
+            }
+            Self { programs, kept }
+        }
+
+        /// Each pair of the first `count` programs.
+        pub(crate) fn pairs(&self, count: usize) -> Vec<TrainingPair> {
+            let with = |one| (one..count).map(move |other| [one, other]);
+            let all = (0..count).flat_map(with);
+            all.map(|[one, other]| TrainingPair {
+                programs: [one, other],
+                kept: [self.kept[one][other], self.kept[other][one]],
+            })
+            .collect()
+        }
+
+        pub(crate) fn model(&self, count: usize) -> CounterModel {
+            let programs = &self.programs[..count];
+            CounterModel::fit("cpu", &CounterModel::EVENTS, programs, &self.pairs(count)).unwrap()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::CountedWorld;
+    use super::*;
+    use pinwise_topology::Random;
+
+    #[test]
+    fn a_law_of_the_counts_is_found_and_predicts_programs_that_were_left_out() {
+        let world = CountedWorld::new(20, 0.0, &mut Random::new(3));
+        let made = |features, penalty| {
+            let pairs = world.pairs(20);
+            quality(features, &CounterModel::EVENTS, &world.programs, &pairs, penalty).unwrap()
+        };
+        let sides = made(PairFeatures::Sides { order: 2 }, None);
+        assert_eq!(sides.terms, 12 + 78);
+        assert!(sides.r2 > 0.98 && sides.out_of_sample.unwrap() > 0.9, "{sides:?}");
+        // Sums of six events, and every product of different ones.
+        let sums = made(PairFeatures::Sides { order: 1 }, Some(0.0));
+        assert!(sums.terms == 12 && sums.r2 < sides.r2);
+        assert_eq!(PairFeatures::Sums { order: 5 }.terms(5), 31);
+    }
+
+    #[test]
+    fn without_a_law_the_sample_is_described_and_nothing_is_predicted() {
+        let mut random = Random::new(4);
+        let world = CountedWorld::new(12, 0.0, &mut random);
+        let mut pairs = world.pairs(12);
+        pairs.iter_mut().for_each(|pair| pair.kept = [0.5 + random.unit(), 0.5 + random.unit()]);
+        let features = PairFeatures::Sums { order: 3 };
+        let made =
+            quality(features, &CounterModel::EVENTS, &world.programs, &pairs, Some(0.0)).unwrap();
+        assert_eq!(made.terms, 41);
+        assert!(made.r2 > 0.4 && made.adjusted.unwrap() < made.r2 - 0.2, "{made:?}");
+        assert!(made.out_of_sample.unwrap() < 0.0, "{made:?}");
+    }
+
+    #[test]
+    fn ninety_percent_intervals_hold_for_pairs_of_new_programs() {
+        let mut random = Random::new(5);
+        let (mut inside, mut all) = (0, 0);
+        for _ in 0..30 {
+            let world = CountedWorld::new(20, 0.06, &mut random);
+            let model = world.model(16);
+            let margin = model.margin(0.9);
+            for (one, other) in [(16, 17), (18, 19), (16, 19), (17, 18)] {
+                let both = [&world.programs[one], &world.programs[other]];
+                let predicted = model.predict(both).unwrap().weighted_speedup();
+                let value = world.kept[one][other] + world.kept[other][one];
+                inside += usize::from((value - predicted).abs() <= margin);
+                all += 1;
+            }
+        }
+        let share = inside as f64 / f64::from(all);
+        assert!((0.84..=0.96).contains(&share), "{share} of {all}");
+    }
+
+    #[test]
+    fn a_model_is_read_back_and_a_broken_one_is_refused() {
+        let model = CountedWorld::new(8, 0.02, &mut Random::new(6)).model(8);
+        assert_eq!(CounterModel::parse(&model.text()).unwrap(), model);
+        let changed = |from: &str, to: &str| {
+            let text = model.text();
+            assert!(text.contains(from), "{from}");
+            CounterModel::parse(&text.replacen(from, to, 1)).unwrap_err()
+        };
+        let version = changed("\"version\":1", "\"version\":2");
+        assert_eq!(version, CounterModelError::Version { found: 2 });
+        for (from, to, field) in [
+            ("\"programs\":[\"p0\",", "\"programs\":[", "residuals"),
+            ("\"weights\":[", "\"weights\":[0.5,", "weights"),
+            ("\"offset\":", "\"offset\":-", "events"),
+        ] {
+            assert_eq!(changed(from, to), CounterModelError::Inconsistent { field });
+        }
+        let syntax = changed("\"cpu\"", "\"cpus\"");
+        assert!(matches!(syntax, CounterModelError::Syntax(_)), "{syntax}");
+        let other = model.check_cpu("mine").unwrap_err().to_string();
+        assert!(other.contains("the model is of cpu, and this machine is mine"), "{other}");
+        assert_eq!(model.check_cpu("cpu"), Ok(()));
+    }
+
+    #[test]
+    fn counts_beyond_those_of_training_are_named_and_count_as_the_nearest() {
+        let world = CountedWorld::new(9, 0.02, &mut Random::new(7));
+        let model = world.model(8);
+        let inside = [&world.programs[0], &world.programs[1]];
+        assert_eq!(model.predict(inside).unwrap().beyond, []);
+        let with = |misses: f64| {
+            let mut other = world.programs[1].clone();
+            other.1.counts.insert(CounterEvent::L2Misses, misses);
+            model.predict([&world.programs[0], &other]).unwrap()
+        };
+        assert_eq!(with(9e5).beyond, [CounterEvent::L2Misses]);
+        assert_eq!(with(9e5).kept, with(5e5).kept);
+        let mut uncounted = world.programs[1].clone();
+        uncounted.1.counts.remove(&CounterEvent::L2Misses);
+        let error = model.predict([&world.programs[0], &uncounted]).unwrap_err();
+        let (event, program) = (CounterEvent::L2Misses, "p1".to_owned());
+        assert_eq!(error, CounterModelError::NotCounted { event, program });
+        let few = CounterModel::fit("cpu", &CounterModel::EVENTS, &world.programs[..5], &[]);
+        assert_eq!(few.unwrap_err(), CounterModelError::TooFew { programs: 5 });
+    }
+
+    #[test]
+    fn the_published_rank_is_that_computed_by_hand() {
+        let program = |misses: f64| {
+            let counts = [
+                (CounterEvent::Cycles, 100.0),
+                (CounterEvent::L2Misses, misses),
+                (CounterEvent::FpOperations, 20.0),
+                (CounterEvent::Branches, 10.0),
+                (CounterEvent::FrontEndMisses, 5.0),
+            ];
+            (String::new(), EventCounts { seconds: 1.0, counts: counts.into(), counted: 1.0 })
+        };
+        let rank = published_rank([&program(1.0), &program(2.0)]).unwrap();
+        let expected = -23.0 * 0.03 + 1.5 * 0.4 + 5.2 * 0.2 - 0.1;
+        assert!((rank - expected).abs() < 1e-12, "{rank}");
+    }
 }

@@ -4,6 +4,7 @@
 mod counter_model;
 mod matching;
 mod outcome;
+mod predicted_kept;
 mod run_times;
 mod search;
 mod seats;
@@ -17,6 +18,7 @@ pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
+pub use predicted_kept::counts_alone;
 pub use search::{PairsQuestion, PairsSearch};
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

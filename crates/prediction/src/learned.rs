@@ -8,5 +8,5 @@ mod pipeline;
 pub(crate) mod ridge;
 
 pub use colocation::{Colocation, Learned};
-pub use ridge::{LinearFit, NormalEquations, PENALTIES};
 pub use pipeline::{FittedPipeline, PipelinePredictor};
+pub use ridge::{LinearFit, NormalEquations, PENALTIES};

@@ -141,9 +141,10 @@ impl<'a> PairRegression<'a> {
         for (at, count) in own.iter_mut().enumerate() {
             let known = self.programs.iter().filter(|program| !without.contains(program));
             let known = known.map(|&program| self.counts[program][at]);
-            let (least, most) = known.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| {
-                (least.min(one), most.max(one))
-            });
+            let (least, most) = known
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| {
+                    (least.min(one), most.max(one))
+                });
             if least <= most {
                 *count = count.clamp(least, most);
             }
@@ -159,15 +160,15 @@ impl<'a> PairRegression<'a> {
         let mut judged: Vec<f64> = Vec::new();
         for &program in &self.programs {
             let equations = self.equations_without(&[program]);
-            let own: Vec<usize> =
-                (0..self.pairs.len()).filter(|&at| self.pairs[at].programs.contains(&program)).collect();
+            let own: Vec<usize> = (0..self.pairs.len())
+                .filter(|&at| self.pairs[at].programs.contains(&program))
+                .collect();
             judged.extend(own.iter().map(|&at| self.value(at)));
             for (sum, penalty) in sums.iter_mut().zip(penalties) {
                 let fit = equations.solve(*penalty);
                 let squares = fit.map(|fit| {
-                    let predicted = |at: usize| -> f64 {
-                        self.predicted(&fit, at, &[program]).iter().sum()
-                    };
+                    let predicted =
+                        |at: usize| -> f64 { self.predicted(&fit, at, &[program]).iter().sum() };
                     own.iter().map(|&at| (self.value(at) - predicted(at)).powi(2)).sum::<f64>()
                 });
                 *sum = sum.zip(squares).map(|(sum, squares)| sum + squares);
@@ -197,10 +198,9 @@ impl<'a> PairRegression<'a> {
     pub(super) fn residuals(&self, penalty: f64) -> Vec<[f64; 2]> {
         let of_pair = |(at, pair): (usize, &TrainingPair)| {
             let fit = self.fit(penalty, &pair.programs);
-            let predicted = fit.map_or_else(Vec::new, |fit| self.predicted(&fit, at, &pair.programs));
-            let side = |side: usize| {
-                pair.kept[side] - predicted.get(side).copied().unwrap_or(1.0)
-            };
+            let predicted =
+                fit.map_or_else(Vec::new, |fit| self.predicted(&fit, at, &pair.programs));
+            let side = |side: usize| pair.kept[side] - predicted.get(side).copied().unwrap_or(1.0);
             [side(0), side(1)]
         };
         self.pairs.iter().enumerate().map(of_pair).collect()

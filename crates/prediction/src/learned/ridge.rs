@@ -119,10 +119,10 @@ impl NormalEquations {
             let mean = rows.iter().map(|row| row[column]).sum::<f64>() / n;
             let squares: f64 = rows.iter().map(|row| (row[column] - mean).powi(2)).sum();
             let variance = squares / n;
-            (mean, if variance > 1e-12 * (1.0 + mean * mean) { variance.sqrt() } else { 0.0 })
+            // Products of small numbers vary little, and that may be all there is.
+            (mean, if variance > 1e-20 * mean * mean { variance.sqrt() } else { 0.0 })
         };
-        let scales: Vec<(f64, f64)> =
-            (0..rows.first().map_or(0, Vec::len)).map(scale).collect();
+        let scales: Vec<(f64, f64)> = (0..rows.first().map_or(0, Vec::len)).map(scale).collect();
         let width = 1 + scales.iter().filter(|(_, deviation)| *deviation > 0.0).count();
         let mut all = Self { scales, gram: vec![0.0; width * width], moments: vec![0.0; width] };
         rows.iter().zip(values).for_each(|(row, value)| all.add(row, *value, 1.0));
@@ -153,7 +153,7 @@ impl NormalEquations {
         let rows = self.gram[0];
         (1..width).for_each(|a| penalized[a * width + a] += penalty * rows);
         // Rounding leaves a little of what is 0.
-        let least = 1e-10 * rows;
+        let least = 1e-11 * rows;
         let factor = Cholesky::new(penalized, width)?;
         if (0..width).any(|a| factor.lower[a * width + a].powi(2) <= least) {
             return None;
