@@ -35,6 +35,10 @@ use serde::{Deserialize, Serialize};
 
 /// A program keeps at least this, whatever a model says: a time is no negative number.
 pub(crate) const LEAST_KEPT: f64 = 0.05;
+/// And at most this. Nothing is much faster beside another program.
+const MOST_KEPT: f64 = 2.0;
+/// A larger number in a stored model is no result of a fit.
+const LARGEST: f64 = 1e6;
 /// The order of the products in a model for predictions.
 const ORDER: usize = 2;
 
@@ -225,7 +229,7 @@ impl CounterModel {
         }
         let model: Self = serde_json::from_str(text).map_err(syntax)?;
         let inconsistent = |field| Err(CounterModelError::Inconsistent { field });
-        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.abs() <= LARGEST);
         let programs = model.programs.len();
         let is_scale = |scale: &EventScale| {
             scale.offset > 0.0
@@ -237,7 +241,7 @@ impl CounterModel {
             return inconsistent("events");
         }
         let terms = PairFeatures::Sides { order: ORDER }.terms(model.scales.len());
-        if model.weights.len() != terms || !finite(&model.weights) || !model.intercept.is_finite() {
+        if model.weights.len() != terms || !finite(&model.weights) || !finite(&[model.intercept]) {
             return inconsistent("weights");
         }
         let residuals = &model.residuals;
@@ -293,8 +297,9 @@ impl CounterModel {
         let logs = logarithms(&self.scales, &counts);
         let fit = LinearFit { intercept: self.intercept, weights: self.weights.clone() };
         let features = PairFeatures::Sides { order: ORDER };
-        let kept =
-            |one: usize| fit.value(&features.row(&logs[one], &logs[1 - one])).max(LEAST_KEPT);
+        let kept = |one: usize| {
+            fit.value(&features.row(&logs[one], &logs[1 - one])).clamp(LEAST_KEPT, MOST_KEPT)
+        };
         Ok(PredictedPair { kept: [kept(0), kept(1)], beyond })
     }
 

@@ -244,9 +244,8 @@ impl PairsOutcome {
         };
         let search = RunTimes::of_search(records, programs).predicting(records, question);
         let Some(rivals) = RivalPairings::of(&search, programs, question) else { return outcome };
-        // What a model predicts of every pair was not chosen by chance either.
         let first = match question.model {
-            Some(_) => search.clone().only_alone(),
+            Some(_) => RunTimes::of_first_each(records, programs).predicting(records, question),
             None => RunTimes::of_first(records, programs),
         };
         let first = search.with_pairs(&first, all_pairs(programs));

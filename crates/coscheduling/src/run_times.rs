@@ -81,11 +81,20 @@ impl RunTimes {
         self
     }
 
-    /// The same without the runs of pairs.
-    pub(crate) fn only_alone(mut self) -> Self {
-        let programs = self.programs;
-        self.cells.iter_mut().for_each(|row| row[..programs].iter_mut().for_each(Vec::clear));
-        self
+    /// The first runs of each pair, and all runs alone. What a pair's own runs showed had no part
+    /// in that they were made.
+    pub(crate) fn of_first_each(records: &[Record], programs: usize) -> Self {
+        let mut seen: Vec<Vec<usize>> = Vec::new();
+        let mut is_first = |record: &&Record| {
+            let Setting::Profile(parts) = &record.trial.setting else { return false };
+            let mut pair: Vec<usize> = parts.iter().map(|part| part.instance).collect();
+            pair.sort_unstable();
+            let first = pair.len() == 1 || !seen.contains(&pair);
+            seen.push(pair);
+            first
+        };
+        let first: Vec<Record> = records.iter().filter(&mut is_first).cloned().collect();
+        Self::of_search(&first, programs)
     }
 
     /// Those of the part of the search that measured everything once. Later ones were made because

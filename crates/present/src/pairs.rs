@@ -86,7 +86,7 @@ impl PairsFindings<'_> {
             let pairs = figures::counted((programs * (programs.max(1) - 1) / 2) as u64, "pair");
             sentences.push(format!(
                 "{saved} of {pairs} saved: a model of {} programs predicts them from runs alone, \
-                 each to within {} ({}). The random pairing is predicted, too.",
+                 each to within {} ({}).",
                 model.programs.len(),
                 ratio(model.margin(self.confidence)),
                 percent(self.confidence),
