@@ -31,12 +31,12 @@ const DRAWS: u64 = 10;
 const CONFIDENCE: f64 = 0.9;
 
 /// Programs with their counts, and the pairs that were simulated.
-struct Study {
+struct CountedPrograms {
     programs: Vec<(String, EventCounts)>,
     pairs: Vec<TrainingPair>,
 }
 
-impl Study {
+impl CountedPrograms {
     /// `programs` beside each other, those of `pairs`.
     fn of(programs: &[StreamProgram], pairs: &[[usize; 2]]) -> Self {
         let core = SmtCore::northwood();
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let programs = StreamProgram::spec2000();
     let with = |one| (one..programs.len()).map(move |two| [one, two]);
     let all: Vec<[usize; 2]> = (0..programs.len()).flat_map(with).collect();
-    let study = Study::of(&programs, &all);
+    let study = CountedPrograms::of(&programs, &all);
     qualities(&study)?;
     dropped(&study)?;
     rank(&study)?;
@@ -86,7 +86,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 /// R² of models of growing order.
-fn qualities(study: &Study) -> Result<(), CounterModelError> {
+fn qualities(study: &CountedPrograms) -> Result<(), CounterModelError> {
     println!("| model | events | order | terms | R² | adjusted | out of sample |");
     println!("|---|--:|--:|--:|--:|--:|--:|");
     println!("| paper | 5 | | 256 | 0.942 | | |");
@@ -136,7 +136,7 @@ fn qualities(study: &Study) -> Result<(), CounterModelError> {
 }
 
 /// R² without each counter.
-fn dropped(study: &Study) -> Result<(), CounterModelError> {
+fn dropped(study: &CountedPrograms) -> Result<(), CounterModelError> {
     println!("\n| without | sums: R² | out of sample | sides: R² | out of sample |");
     println!("|---|--:|--:|--:|--:|");
     let sums = PairFeatures::Sums { order: PUBLISHED.len() };
@@ -164,7 +164,7 @@ fn dropped(study: &Study) -> Result<(), CounterModelError> {
 }
 
 /// How the published rank agrees with the speed-up.
-fn rank(study: &Study) -> Result<(), CounterModelError> {
+fn rank(study: &CountedPrograms) -> Result<(), CounterModelError> {
     let of = |pair: &TrainingPair| {
         let [one, other] = pair.programs.map(|program| &study.programs[program]);
         Ok((published_rank([one, other])?, pair.kept[0] + pair.kept[1]))
@@ -185,7 +185,7 @@ fn correlation(both: &[(f64, f64)]) -> f64 {
 
 /// What is predicted of pairs of programs that a model has never seen.
 #[derive(Default)]
-struct Judged {
+struct PredictionsJudged {
     pairs: usize,
     inside: usize,
     /// Predicted, and simulated.
@@ -193,11 +193,11 @@ struct Judged {
     margins: f64,
 }
 
-impl Judged {
+impl PredictionsJudged {
     fn add(
         &mut self,
         model: &CounterModel,
-        study: &Study,
+        study: &CountedPrograms,
         pair: &TrainingPair,
     ) -> Result<(), CounterModelError> {
         let [one, other] = pair.programs.map(|program| &study.programs[program]);
@@ -229,7 +229,7 @@ const JUDGED: &str = "\n| programs | pairs | variance predicted | 90 % intervals
                       |---|--:|--:|--:|--:|";
 
 /// Models that know all but four programs, which are drawn.
-fn held_out(study: &Study) -> Result<(), CounterModelError> {
+fn held_out(study: &CountedPrograms) -> Result<(), CounterModelError> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for seed in 0..DRAWS {
         let mut order: Vec<usize> = (0..study.programs.len()).collect();
@@ -241,7 +241,7 @@ fn held_out(study: &Study) -> Result<(), CounterModelError> {
         let rest = study.only(&rest.collect::<Vec<_>>());
         CounterModel::fit("model", &CounterModel::EVENTS, &rest.programs, &rest.pairs)
     });
-    let (mut both, mut one) = (Judged::default(), Judged::default());
+    let (mut both, mut one) = (PredictionsJudged::default(), PredictionsJudged::default());
     for (group, model) in groups.iter().zip(fitted) {
         let model = model?;
         for pair in &study.pairs {
@@ -259,7 +259,7 @@ fn held_out(study: &Study) -> Result<(), CounterModelError> {
 }
 
 /// The model of all programs, on programs that differ from them only in the sizes of their data.
-fn other_data(study: &Study, programs: &[StreamProgram]) -> Result<(), Box<dyn Error>> {
+fn other_data(study: &CountedPrograms, programs: &[StreamProgram]) -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(7);
     let mut other = |program: &StreamProgram| {
         let mut other = program.clone();
@@ -273,9 +273,9 @@ fn other_data(study: &Study, programs: &[StreamProgram]) -> Result<(), Box<dyn E
     let others: Vec<StreamProgram> = programs.iter().map(&mut other).collect();
     let with = |one| (one..others.len()).map(move |two| [one, two]);
     let all: Vec<[usize; 2]> = (0..others.len()).flat_map(with).collect();
-    let resized = Study::of(&others, &all);
+    let resized = CountedPrograms::of(&others, &all);
     let model = CounterModel::fit("model", &CounterModel::EVENTS, &study.programs, &study.pairs)?;
-    let mut judged = Judged::default();
+    let mut judged = PredictionsJudged::default();
     for pair in &resized.pairs {
         judged.add(&model, &resized, pair)?;
     }

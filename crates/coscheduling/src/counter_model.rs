@@ -219,11 +219,11 @@ impl CounterModel {
     /// It is none, or of another version, or its numbers do not belong together.
     pub fn parse(text: &str) -> Result<Self, CounterModelError> {
         #[derive(Deserialize)]
-        struct Versioned {
+        struct ModelVersion {
             version: u32,
         }
         let syntax = |error: serde_json::Error| CounterModelError::Syntax(error.to_string());
-        let Versioned { version: found } = serde_json::from_str(text).map_err(syntax)?;
+        let ModelVersion { version: found } = serde_json::from_str(text).map_err(syntax)?;
         if found != Self::VERSION {
             return Err(CounterModelError::Version { found });
         }

@@ -13,3 +13,16 @@ pub struct AccompaniedRuns {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<EventCounts>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_were_stored_before_counts_are_read_and_written_as_they_were() {
+        let stored = r#"{"seconds":[[1.5,1.25]]}"#;
+        let runs: AccompaniedRuns = serde_json::from_str(stored).unwrap();
+        assert!(runs.counts.is_empty());
+        assert_eq!(serde_json::to_string(&runs).unwrap(), stored);
+    }
+}

@@ -337,4 +337,37 @@ mod tests {
             assert_eq!(said(verdict, gain), text);
         }
     }
+
+    #[test]
+    fn predicted_pairs_are_marked_and_those_that_were_saved_are_counted() {
+        let seed = include_str!("../../../fuzz/seeds/counter_model/sixteen.json");
+        let model = CounterModel::parse(seed).unwrap();
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let number = Resampled { value: 1.14, low: Some(1.0), high: Some(1.2) };
+        let pair = |programs, runs| PairOutcome {
+            programs,
+            weighted_speedup: number,
+            speedup: number,
+            unfairness: number,
+            slowdowns: [number; 2],
+            runs,
+        };
+        let mut outcome = PairsOutcome::of(&[], 3, &PairsQuestion::default());
+        outcome.pairs = vec![pair([0, 0], [0, 0]), pair([0, 1], [2, 2]), pair([0, 2], [0, 0])];
+        let findings = PairsFindings {
+            outcome: &outcome,
+            names: &names,
+            commands: &names,
+            confidence: 0.95,
+            busy: false,
+            model: Some(&model),
+        };
+        let cells = [1, 2].map(|other| findings.cell(0, other).unwrap());
+        assert_eq!(cells, ["1.14", "~1.14"]);
+        assert_eq!(findings.pair_row(&outcome.pairs[2])[5], "predicted");
+        let said = findings.sentences().join(" ");
+        let expected = "1 of 3 pairs saved: a model of 16 programs predicts them from runs alone, \
+                        each to within 0.74 (95 %).";
+        assert!(said.contains(expected), "{said}");
+    }
 }

@@ -39,7 +39,7 @@ use std::time::Duration;
   pinwise pairs -- 'xz -k -c big.file' -- 'gzip -c big.file' -- ./solver input
   pinwise pairs --file commands --budget 1h
   pinwise pairs --machine ultrasparc-t2 --workload intadd --workload hash1_L1 --workload hash1_Mem
-  pinwise pairs --machine pentium4-northwood --workload 164.gzip --workload 179.art …"
+  pinwise pairs --machine pentium4-northwood --workload 164.gzip --workload 179.art"
 )]
 pub(crate) struct Pairs {
     /// The programs with their arguments, each after its own --
