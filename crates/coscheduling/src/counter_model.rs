@@ -372,9 +372,11 @@ fn logarithms(scales: &[EventScale], counts: &[Vec<f64>]) -> Vec<Vec<f64>> {
     counts.iter().map(of_one).collect()
 }
 
-/// What a published rank says of two programs: higher is better. -23 L2 misses + 1.5 floating point
-/// + 5.2 branches - misses of the trace cache, per cycle and summed over both ("Hardware monitoring
-/// for SMT scheduling and path profiles", section 4).
+/// What a published rank says of two programs; higher is better.
+///
+/// Per cycle and summed over both, it is 5.2 branches and 1.5 floating point operations, less 23
+/// L2 misses and 1 miss of the trace cache ("Hardware monitoring for SMT scheduling and path
+/// profiles", section 4).
 ///
 /// # Errors
 /// One of these was not counted.

@@ -280,11 +280,13 @@ mod tests {
             // Least squares without a penalty.
             let fit = all.solve(penalty).unwrap();
             if penalty == 0.0 {
-                let residual = |at: usize| values[at] - fit.value(&rows[at]);
-                for column in 0..4 {
-                    let sum: f64 = (0..40).map(|at| residual(at) * rows[at][column]).sum();
-                    assert!(sum.abs() < 1e-8, "{sum}: residuals are orthogonal to each feature");
+                // Residuals are orthogonal to each feature.
+                let mut sums = vec![0.0; 4];
+                for (row, value) in rows.iter().zip(&values) {
+                    let residual = value - fit.value(row);
+                    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += residual * x);
                 }
+                assert!(sums.iter().all(|sum: &f64| sum.abs() < 1e-8), "{sums:?}");
             }
             all.remove(&rows[7], values[7]);
             let without = all.solve(penalty).unwrap();
