@@ -90,30 +90,15 @@ fn qualities(study: &CountedPrograms) -> Result<(), CounterModelError> {
     println!("| model | events | order | terms | R² | adjusted | out of sample |");
     println!("|---|--:|--:|--:|--:|--:|--:|");
     println!("| paper | 5 | | 256 | 0.942 | | |");
-    let forms: [(&str, fn(usize) -> PairFeatures, &[CounterEvent], Option<f64>, &[usize]); 5] = [
-        (
-            "sums, least squares",
-            |order| PairFeatures::Sums { order },
-            &PUBLISHED,
-            Some(0.0),
-            &[1, 2, 3, 5],
-        ),
-        ("sums, ridge", |order| PairFeatures::Sums { order }, &PUBLISHED, None, &[1, 2, 3, 5]),
-        (
-            "sides, least squares",
-            |order| PairFeatures::Sides { order },
-            &PUBLISHED,
-            Some(0.0),
-            &[1, 2],
-        ),
-        ("sides, ridge", |order| PairFeatures::Sides { order }, &PUBLISHED, None, &[1, 2]),
-        (
-            "sides, ridge",
-            |order| PairFeatures::Sides { order },
-            &CounterModel::EVENTS,
-            None,
-            &[1, 2],
-        ),
+    type Features = fn(usize) -> PairFeatures;
+    let sums: Features = |order| PairFeatures::Sums { order };
+    let sides: Features = |order| PairFeatures::Sides { order };
+    let forms = [
+        ("sums, least squares", sums, &PUBLISHED[..], Some(0.0), &[1, 2, 3, 5][..]),
+        ("sums, ridge", sums, &PUBLISHED, None, &[1, 2, 3, 5]),
+        ("sides, least squares", sides, &PUBLISHED, Some(0.0), &[1, 2]),
+        ("sides, ridge", sides, &PUBLISHED, None, &[1, 2]),
+        ("sides, ridge", sides, &CounterModel::EVENTS, None, &[1, 2]),
     ];
     for (name, features, events, penalty, orders) in forms {
         for &order in orders {
