@@ -38,6 +38,7 @@ macro_rules! targets {
 targets! {
     capture: "../../../fuzz/targets/capture.rs",
     column: "../../../fuzz/targets/column.rs",
+    counter_model: "../../../fuzz/targets/counter_model.rs",
     cpuset: "../../../fuzz/targets/cpuset.rs",
     estimate: "../../../fuzz/targets/estimate.rs",
     hwloc_xml: "../../../fuzz/targets/hwloc_xml.rs",

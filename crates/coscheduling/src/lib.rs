@@ -1,17 +1,24 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod counter_model;
 mod matching;
 mod outcome;
+mod predicted_kept;
 mod run_times;
 mod search;
 mod seats;
 mod speedup;
 
+pub use counter_model::{
+    CounterModel, CounterModelError, FitQuality, PairFeatures, PredictedPair, TrainingPair,
+    published_rank, quality,
+};
 pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
+pub use predicted_kept::counts_alone;
 pub use search::{PairsQuestion, PairsSearch};
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

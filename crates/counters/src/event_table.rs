@@ -142,7 +142,7 @@ impl EventEncoding {
 }
 
 /// The events of processors, in the order in which groups are filled: what belongs together first.
-pub(crate) const EVENTS: [CounterEvent; 7] = [
+pub(crate) const EVENTS: [CounterEvent; 9] = [
     CounterEvent::Cycles,
     CounterEvent::Instructions,
     CounterEvent::Branches,
@@ -150,6 +150,8 @@ pub(crate) const EVENTS: [CounterEvent; 7] = [
     CounterEvent::L2Misses,
     CounterEvent::LlcMisses,
     CounterEvent::FpOperations,
+    CounterEvent::L1DataMisses,
+    CounterEvent::BranchMisses,
 ];
 
 /// The ways to count an event on cores of a design, the best first.
@@ -264,7 +266,13 @@ fn common(event: CounterEvent) -> &'static [EventEncoding] {
         CounterEvent::Branches => {
             &[Listed("branch-instructions"), Listed("br_retired"), Generic("branch-instructions")]
         }
-        // The cache in bits 0 to 7 (L1I, ITLB, LL), reads in bits 8 to 15, misses in bit 16.
+        CounterEvent::BranchMisses => {
+            &[Listed("branch-misses"), Listed("br_mis_pred_retired"), Generic("branch-misses")]
+        }
+        // The cache in bits 0 to 7 (L1D, L1I, ITLB, LL), reads in bits 8 to 15, misses in bit 16.
+        CounterEvent::L1DataMisses => {
+            &[Listed("l1d_cache_refill"), Cache("L1-dcache-load-misses", 1 << 16)]
+        }
         CounterEvent::FrontEndMisses => &[
             Listed("l1i_cache_refill"),
             Cache("L1-icache-load-misses", 1 << 16 | 1),
@@ -318,6 +326,6 @@ mod tests {
             }
         }
         assert_eq!(event_named("L2_RQSTS.MISS"), event_named("l2_rqsts.miss"));
-        assert_eq!(event_named("branch-misses"), None);
+        assert_eq!(event_named("bus-cycles"), None);
     }
 }

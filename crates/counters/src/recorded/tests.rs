@@ -143,7 +143,7 @@ fn parts_of_an_event_are_added_and_a_second_name_of_one_is_not() {
                 7,,LLC-load-misses,100,100.00,,\n\
                 9,,cache-misses,100,100.00,,\n\
                 7,,LLC-load-misses,100,100.00,,\n\
-                3,,branch-misses,100,100.00,1.2,of all branches\n";
+                3,,bus-cycles,100,100.00,,\n";
     let [interval] = &program(text)[..] else { panic!("one interval") };
     assert_eq!(
         counts(interval),

@@ -28,17 +28,19 @@ impl EventCode {
     /// The code that is the same on every processor. `None`: there is none that means the same
     /// everywhere.
     pub fn generic(event: CounterEvent) -> Option<Self> {
-        // PERF_COUNT_HW_CPU_CYCLES, _INSTRUCTIONS, _BRANCH_INSTRUCTIONS; PERF_COUNT_SW_TASK_CLOCK,
-        // _CONTEXT_SWITCHES, _CPU_MIGRATIONS, _PAGE_FAULTS.
+        // PERF_COUNT_HW_CPU_CYCLES, _INSTRUCTIONS, _BRANCH_INSTRUCTIONS, _BRANCH_MISSES;
+        // PERF_COUNT_SW_TASK_CLOCK, _CONTEXT_SWITCHES, _CPU_MIGRATIONS, _PAGE_FAULTS.
         let (pmu, config) = match event {
             CounterEvent::Cycles => (Self::HARDWARE, 0),
             CounterEvent::Instructions => (Self::HARDWARE, 1),
             CounterEvent::Branches => (Self::HARDWARE, 4),
+            CounterEvent::BranchMisses => (Self::HARDWARE, 5),
             CounterEvent::TaskClock => (Self::SOFTWARE, 1),
             CounterEvent::ContextSwitches => (Self::SOFTWARE, 3),
             CounterEvent::Migrations => (Self::SOFTWARE, 4),
             CounterEvent::PageFaults => (Self::SOFTWARE, 2),
             CounterEvent::FrontEndMisses
+            | CounterEvent::L1DataMisses
             | CounterEvent::L2Misses
             | CounterEvent::LlcMisses
             | CounterEvent::FpOperations => return None,

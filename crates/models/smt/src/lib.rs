@@ -4,7 +4,9 @@
 mod description;
 mod pipeline;
 mod program;
+mod testbed;
 
 pub use description::{SmtCore, SmtError};
 pub use pipeline::{CounterValues, events};
 pub use program::{AccessPattern, DataSet, StreamProgram};
+pub use testbed::SmtTestbed;
