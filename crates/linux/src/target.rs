@@ -163,6 +163,11 @@ impl Target {
         self.roster.members().iter().map(|member| member.pid).collect()
     }
 
+    /// Its threads at the last refresh.
+    pub fn threads(&self) -> Vec<ThreadId> {
+        self.roster.threads().map(|(_, id)| id).collect()
+    }
+
     /// Watches its threads for `window` or longer, in the order of their creation. To raise
     /// `cancelled` ends this early.
     pub fn scan(
