@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod coscheduler;
 mod matching;
 mod outcome;
 mod run_times;
@@ -8,6 +9,9 @@ mod search;
 mod seats;
 mod speedup;
 
+pub use coscheduler::{
+    CoscheduleObjective, CoscheduleRule, Coscheduler, ObservedThread, PairSpeeds,
+};
 pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
