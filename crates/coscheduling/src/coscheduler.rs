@@ -10,27 +10,10 @@
 //!
 //! **Limits.** Which threads of two siblings meet, and how often, is the scheduler's choice.
 
-use pinwise_measure::EventCounts;
+use pinwise_measure::{EventCounts, ObservedThread};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::sync::Arc;
-
-/// A thread as the co-scheduler sees it after a quantum.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ObservedThread {
-    /// What tells it from others, also later.
-    pub id: u64,
-    /// Its program. Fairness is between programs.
-    pub program: usize,
-    /// The contexts on which it may run, in ascending order.
-    pub allowed: Vec<usize>,
-    /// The context to which it is kept, or on which it ran. `None`: it is new.
-    pub context: Option<usize>,
-    /// The share of the quantum in which it ran or waited to run, 0 to 1.
-    pub busy: f64,
-    /// What was counted while it ran in the quantum. `None`: it is new, or nothing was counted.
-    pub counts: Option<EventCounts>,
-}
 
 /// How fast two threads run beside each other, from what each of them did.
 pub trait PairSpeeds: Debug + Send + Sync {

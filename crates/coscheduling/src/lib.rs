@@ -9,9 +9,7 @@ mod search;
 mod seats;
 mod speedup;
 
-pub use coscheduler::{
-    CoscheduleObjective, CoscheduleRule, Coscheduler, ObservedThread, PairSpeeds,
-};
+pub use coscheduler::{CoscheduleObjective, CoscheduleRule, Coscheduler, PairSpeeds};
 pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,

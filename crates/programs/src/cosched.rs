@@ -76,6 +76,9 @@ const NAP: Duration = Duration::from_millis(20);
 const WATCH: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The fewest quanta of a period, also where they have become long.
+const LEAST_QUANTA: u32 = 10;
+
 /// Running programs as a testbed. It measures [`Setting::Unpinned`] and [`Setting::Coscheduled`].
 /// To drop it gives each thread its own affinity back.
 pub struct CoscheduledTestbed {
@@ -271,6 +274,12 @@ fn own_time() -> Duration {
     sys::cpu_time(std::process::id() as i32).unwrap_or_default()
 }
 
+/// CPU time of the calling thread so far.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 /// The loop of quanta.
 struct Quanta {
     target: Target,
@@ -350,12 +359,12 @@ impl Quanta {
 
     /// Ends a quantum: looks at all threads, decides, and moves.
     fn look(&mut self) -> Result<(), TargetError> {
-        let before = own_time();
+        let before = thread_time();
         self.read()?;
         let decided = self.decide();
         self.apply(&decided)?;
         self.period.quanta += 1;
-        self.pace.spent(own_time().saturating_sub(before));
+        self.pace.spent(thread_time().saturating_sub(before));
         self.next = Instant::now() + self.pace.quantum();
         Ok(())
     }
@@ -463,7 +472,8 @@ impl Testbed for CoscheduledTestbed {
         }
         let _punctual = RealtimeClass::raise();
         let shortest = self.meter.as_ref().map_or(Duration::ZERO, |(_, shortest)| *shortest);
-        let length = self.quanta.wanted.mul_f64(effort.windows).max(shortest * 5 / 4);
+        let quanta = self.quanta.wanted.mul_f64(effort.windows);
+        let length = quanta.max(LEAST_QUANTA * self.quanta.pace.quantum()).max(shortest * 5 / 4);
         let settle = length / 5;
         self.quanta.begin(moves)?;
         let begin = self.quanta.period.begin;
