@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod cosched_outcome;
+mod cosched_search;
 mod coscheduler;
 mod matching;
 mod outcome;
@@ -9,6 +11,10 @@ mod search;
 mod seats;
 mod speedup;
 
+pub use cosched_outcome::{CoschedCost, CoschedOutcome, ProgramOutcome};
+pub use cosched_search::{
+    CoschedQuestion, CoschedSearch, CoschedVerdict, FLOOR, MOST_ROUNDS, SPLITS, WITHIN,
+};
 pub use coscheduler::{CoscheduleObjective, CoscheduleRule, Coscheduler, PairSpeeds};
 pub use matching::Matchings;
 pub use outcome::{

@@ -31,7 +31,7 @@ pub use error::CoscheduleError;
 use deal::deal;
 use pace::Pace;
 use pinwise_linux::{
-    Changes, ForkWatch, Pid, RealtimeClass, Scope, ScannedThread, Target, TargetError, ThreadId,
+    Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
     affinity, pause, process, sys,
 };
 use pinwise_measure::{
@@ -49,7 +49,8 @@ use tracked::TrackedThreads;
 pub type MoveDecision = Box<dyn FnMut(&[ObservedThread]) -> Vec<(u64, usize)>>;
 
 /// What has been counted of some threads since the last call.
-pub type ThreadCounts = Box<dyn FnMut(&[pinwise_linux::Tid]) -> HashMap<pinwise_linux::Tid, EventCounts>>;
+pub type ThreadCounts =
+    Box<dyn FnMut(&[pinwise_linux::Tid]) -> HashMap<pinwise_linux::Tid, EventCounts>>;
 
 /// How programs are co-scheduled.
 pub struct CoscheduleOptions {

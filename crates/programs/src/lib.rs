@@ -9,7 +9,8 @@ mod rerun;
 mod run_metric;
 
 pub use cosched::{
-    CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, MoveDecision, ThreadCounts,
+    CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, MoveDecision,
+    ThreadCounts,
 };
 pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use pairs::PairsTestbed;
