@@ -10,7 +10,7 @@
 mod event;
 mod ring;
 
-pub use event::{CountedEvent, Counter, try_event};
+pub use event::{CountedModes, Counter, EventCode, EventGroup, GroupReading, try_event};
 pub use ring::SwitchRing;
 
 use pinwise_topology::{CpuId, CpuSet};

@@ -84,6 +84,8 @@ pub struct Stat {
     pub parent: Pid,
     /// The process group.
     pub group: i32,
+    /// Page faults, with and without reading from a disk.
+    pub faults: u64,
     /// Time on a CPU in user and kernel mode, in clock ticks.
     pub ticks: u64,
     /// When it started.
@@ -120,6 +122,7 @@ impl Stat {
             state: field(3)?.chars().next()?,
             parent: Pid(field(4)?.parse().ok()?),
             group: field(5)?.parse().ok()?,
+            faults: field(10)?.parse::<u64>().ok()?.checked_add(field(12)?.parse().ok()?)?,
             ticks: field(14)?.parse::<u64>().ok()?.checked_add(field(15)?.parse().ok()?)?,
             start: StartTime(field(22)?.parse().ok()?),
             cpu: field(39).and_then(|cpu| cpu.parse().ok()).map(CpuId),
@@ -186,7 +189,7 @@ pub fn gone(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    const TAIL: &[u8] = b" S 1 77 77 0 -1 4194560 173 0 0 0 5 7 0 0 20 0 8 0 4711 9170944 271 \
+    const TAIL: &[u8] = b" S 1 77 77 0 -1 4194560 173 0 2 0 5 7 0 0 20 0 8 0 4711 9170944 271 \
         18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0";
 
     fn stat_named(comm: &[u8]) -> Stat {
@@ -202,6 +205,7 @@ mod tests {
                 (stat.state, stat.parent, stat.group, stat.ticks, stat.start),
                 ('S', Pid(1), 77, 12, StartTime(4711))
             );
+            assert_eq!(stat.faults, 173 + 2);
         }
         assert_eq!(stat_named(b"a\nb").comm, "a\nb");
         assert_eq!(stat_named(b"\xff").comm, "\u{fffd}");

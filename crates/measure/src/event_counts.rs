@@ -35,12 +35,13 @@ pub enum CounterEvent {
 /// What was counted in one interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventCounts {
-    /// The length of the interval, in seconds.
+    /// The length of the interval, in seconds; 0 if a recorded file does not tell it.
     pub seconds: f64,
-    /// The count of each event. If counters took turns, it is scaled to the whole interval.
+    /// The count of each event. If counters took turns, it is scaled to the whole interval. An
+    /// event is left out if no counter had time for it.
     pub counts: BTreeMap<CounterEvent, f64>,
-    /// The smallest share of the time on a CPU in which an event was counted: 1 if no counters took
-    /// turns.
+    /// The smallest share of the time on a CPU in which one of these events was counted: 1 if no
+    /// counters took turns.
     pub counted: f64,
 }
 

@@ -6,6 +6,7 @@ use pinwise_linux::{
     capabilities::{effective, holds, permit_bpf},
     sys,
 };
+use pinwise_measure::CounterEvent;
 use pinwise_monitor::best_layer;
 use pinwise_topology::CpuSet;
 use std::io;
@@ -65,8 +66,8 @@ fn judge_capabilities(effective: u64) -> Finding {
 /// Whether such events can be counted.
 pub(super) fn events(events: CountedEvents) -> Finding {
     let event = match events {
-        CountedEvents::Hardware => sys::CountedEvent::Cycles,
-        CountedEvents::Software => sys::CountedEvent::TaskClock,
+        CountedEvents::Hardware => CounterEvent::Cycles,
+        CountedEvents::Software => CounterEvent::TaskClock,
     };
     judge_events(events, sys::try_event(event), read("/proc/sys/kernel/perf_event_paranoid"))
 }

@@ -1,19 +1,81 @@
 //! Events that the kernel counts or records (perf_event_open(2)).
 
+use pinwise_measure::CounterEvent;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// An event that can be counted.
+/// What the kernel is asked to count: three fields of `struct perf_event_attr`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCode {
+    /// `type`: whose event it is, the kernel's or that of a PMU.
+    pub pmu: u32,
+    /// `config`: which event.
+    pub config: u64,
+    /// `config1`: what some events need besides.
+    pub config1: u64,
+}
+
+impl EventCode {
+    /// `PERF_TYPE_HARDWARE`.
+    pub const HARDWARE: u32 = 0;
+    /// `PERF_TYPE_SOFTWARE`.
+    pub const SOFTWARE: u32 = 1;
+    /// `PERF_TYPE_HW_CACHE`.
+    pub const CACHE: u32 = 3;
+
+    /// The code that is the same on every processor. `None`: there is none that means the same
+    /// everywhere.
+    pub fn generic(event: CounterEvent) -> Option<Self> {
+        // PERF_COUNT_HW_CPU_CYCLES, _INSTRUCTIONS, _BRANCH_INSTRUCTIONS; PERF_COUNT_SW_TASK_CLOCK,
+        // _CONTEXT_SWITCHES, _CPU_MIGRATIONS, _PAGE_FAULTS.
+        let (pmu, config) = match event {
+            CounterEvent::Cycles => (Self::HARDWARE, 0),
+            CounterEvent::Instructions => (Self::HARDWARE, 1),
+            CounterEvent::Branches => (Self::HARDWARE, 4),
+            CounterEvent::TaskClock => (Self::SOFTWARE, 1),
+            CounterEvent::ContextSwitches => (Self::SOFTWARE, 3),
+            CounterEvent::Migrations => (Self::SOFTWARE, 4),
+            CounterEvent::PageFaults => (Self::SOFTWARE, 2),
+            CounterEvent::FrontEndMisses
+            | CounterEvent::L2Misses
+            | CounterEvent::LlcMisses
+            | CounterEvent::FpOperations => return None,
+        };
+        Some(Self { pmu, config, config1: 0 })
+    }
+
+    /// This generic event on one kind of core, by the number of its PMU. 0: the only kind.
+    #[must_use]
+    pub fn on(self, cores: u32) -> Self {
+        // PERF_TYPE_HARDWARE and PERF_TYPE_HW_CACHE take the number in the upper half.
+        match self.pmu {
+            Self::HARDWARE | Self::CACHE => {
+                Self { config: u64::from(cores) << 32 | self.config, ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// In which mode of the processor events are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountedEvent {
-    /// Instructions in user space.
-    Instructions,
-    /// The processor's cycles.
-    Cycles,
-    /// Time on a CPU, counted by the kernel.
-    TaskClock,
+pub enum CountedModes {
+    /// While the program runs.
+    User,
+    /// Also while the kernel works for it. The kernel permits that with CAP_PERFMON, or if
+    /// `kernel.perf_event_paranoid` is 1 or less.
+    UserAndKernel,
+}
+
+impl CountedModes {
+    fn flags(self) -> u64 {
+        match self {
+            Self::User => Attributes::EXCLUDE_KERNEL | Attributes::EXCLUDE_HYPERVISOR,
+            Self::UserAndKernel => Attributes::EXCLUDE_HYPERVISOR,
+        }
+    }
 }
 
 /// `struct perf_event_attr` up to `clockid` (`PERF_ATTR_SIZE_VER3`, Linux 4.1); older kernels take
@@ -30,8 +92,8 @@ struct Attributes {
     flags: u64,
     wakeup_watermark: u32,
     breakpoint_type: u32,
-    breakpoint_address: u64,
-    breakpoint_length: u64,
+    config1: u64,
+    config2: u64,
     branch_sample_type: u64,
     sample_registers: u64,
     sample_stack: u32,
@@ -52,8 +114,8 @@ impl Attributes {
     const CONTEXT_SWITCH: u64 = 1 << 26;
 
     /// Opens the event of a process or thread (0: the calling thread, -1: all) on one CPU (-1:
-    /// any).
-    fn open(&self, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
+    /// any), alone or in the group of another.
+    fn open(&self, pid: i32, cpu: i32, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
         const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
         // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no
         // reference to it.
@@ -63,7 +125,7 @@ impl Attributes {
                 std::ptr::from_ref(self),
                 pid,
                 cpu,
-                -1,
+                leader.map_or(-1, |leader| leader.as_raw_fd()),
                 PERF_FLAG_FD_CLOEXEC,
             )
         };
@@ -78,26 +140,27 @@ impl Attributes {
 
 /// Whether the calling thread may count `event` for itself in user space. The counter is closed at
 /// once.
-pub fn try_event(event: CountedEvent) -> io::Result<()> {
+pub fn try_event(event: CounterEvent) -> io::Result<()> {
     count(event, 0, 0).map(drop)
 }
 
-/// An event of the calling thread in user space, with further flags. `cores` is the number of the
-/// kind of core it is counted on, if there are several, else 0. `PERF_TYPE_HARDWARE` takes it in
-/// the upper half.
-fn count(event: CountedEvent, cores: u32, flags: u64) -> io::Result<OwnedFd> {
-    // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE,
-    // PERF_COUNT_SW_TASK_CLOCK.
-    let (kind, config) = match event {
-        CountedEvent::Cycles => (0, 0),
-        CountedEvent::Instructions => (0, 1),
-        CountedEvent::TaskClock => (1, 1),
-    };
-    let config = if kind == 0 { u64::from(cores) << 32 | config } else { config };
+/// A generic event of the calling thread in user space, with further flags. `cores` is the number
+/// of the kind of core it is counted on, if there are several, else 0.
+fn count(event: CounterEvent, cores: u32, flags: u64) -> io::Result<OwnedFd> {
+    let code = EventCode::generic(event).ok_or(io::ErrorKind::Unsupported)?.on(cores);
     // Counting the kernel as well needs a privilege that nobody asks for here.
-    let flags = flags | Attributes::EXCLUDE_KERNEL | Attributes::EXCLUDE_HYPERVISOR;
-    let size = size_of::<Attributes>() as u32;
-    Attributes { kind, size, config, flags, ..Attributes::default() }.open(0, -1)
+    attributes(code, CountedModes::User, flags).open(0, -1, None)
+}
+
+fn attributes(code: EventCode, modes: CountedModes, flags: u64) -> Attributes {
+    Attributes {
+        kind: code.pmu,
+        size: size_of::<Attributes>() as u32,
+        config: code.config,
+        config1: code.config1,
+        flags: flags | modes.flags(),
+        ..Attributes::default()
+    }
 }
 
 /// The numbers of the kinds of cores that count for themselves, if `devices` lists several. Intel's
@@ -142,7 +205,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.
-    pub fn of_what_is_started(event: CountedEvent) -> io::Result<Self> {
+    pub fn of_what_is_started(event: CounterEvent) -> io::Result<Self> {
         let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
         // If nothing can be listed there is one kind.
         let kinds =
@@ -162,11 +225,66 @@ impl Counter {
     }
 }
 
+/// Events of one thread that are counted at the same time, from when they were opened. They end
+/// when this is dropped.
+#[derive(Debug)]
+pub struct EventGroup(Vec<OwnedFd>);
+
+/// What a group has counted since it was opened, also of a thread that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupReading {
+    /// How long the thread has been on a CPU, in nanoseconds.
+    pub enabled: u64,
+    /// How long of that the group was counted. It is less if groups take turns, or if the thread
+    /// ran on another kind of core.
+    pub running: u64,
+    /// The count of each event, in the order in which they were asked for.
+    pub counts: Vec<u64>,
+}
+
+impl EventGroup {
+    /// Counts events of a thread (0: the calling one) on any CPU, and not in threads that it
+    /// creates. Each event takes a file descriptor.
+    ///
+    /// # Errors
+    /// Among others: `ENOENT`, this machine has no such event. `EINVAL`, the events cannot be
+    /// counted at the same time. `EACCES`, not permitted. `ESRCH`, the thread has ended. `EMFILE`,
+    /// too many files are open.
+    pub fn open(tid: i32, codes: &[EventCode], modes: CountedModes) -> io::Result<Self> {
+        // PERF_FORMAT_TOTAL_TIME_ENABLED, _TOTAL_TIME_RUNNING and _GROUP.
+        const READ_FORMAT: u64 = 1 | 1 << 1 | 1 << 3;
+        let mut events: Vec<OwnedFd> = Vec::with_capacity(codes.len());
+        for &code in codes {
+            let leader = events.first().map(AsFd::as_fd);
+            // The leader holds back all others until they are there.
+            let flags = if leader.is_none() { Attributes::DISABLED } else { 0 };
+            let asked = Attributes { read_format: READ_FORMAT, ..attributes(code, modes, flags) };
+            events.push(asked.open(tid, -1, leader)?);
+        }
+        if let Some(leader) = events.first() {
+            enable(leader, true)?;
+        }
+        Ok(Self(events))
+    }
+
+    /// Reads all events with one system call.
+    pub fn read(&self) -> io::Result<GroupReading> {
+        let Some(leader) = self.0.first() else { return Ok(GroupReading::default()) };
+        // How many events, enabled, running, then the counts.
+        let mut bytes = vec![0; 8 * (3 + self.0.len())];
+        if rustix::io::read(leader, &mut bytes)? != bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+        let words: Vec<u64> = bytes.as_chunks().0.iter().map(word).collect();
+        Ok(GroupReading { enabled: words[1], running: words[2], counts: words[3..].to_vec() })
+    }
+}
+
 /// An event that counts nothing. It records each context switch on a CPU, and the threads that are
 /// created, get a name or end. The end of each record has the thread it happened to and the time on
 /// the monotonic clock. The event does not begin on its own.
 pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
-    const PERF_TYPE_SOFTWARE: u32 = 1;
     const PERF_COUNT_SW_DUMMY: u64 = 9;
     const PERF_SAMPLE_TID: u64 = 1 << 1;
     const PERF_SAMPLE_TIME: u64 = 1 << 2;
@@ -179,7 +297,7 @@ pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
         // The buffer is read by the clock: nobody is to be woken.
         | Attributes::WATERMARK;
     let attributes = Attributes {
-        kind: PERF_TYPE_SOFTWARE,
+        kind: EventCode::SOFTWARE,
         size: size_of::<Attributes>() as u32,
         config: PERF_COUNT_SW_DUMMY,
         sample_type: PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
@@ -188,7 +306,7 @@ pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
         clock: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
     };
-    attributes.open(-1, cpu)
+    attributes.open(-1, cpu, None)
 }
 
 /// Starts or stops an event.
@@ -210,7 +328,7 @@ mod tests {
     #[test]
     fn a_program_is_counted_from_its_beginning_with_what_it_starts_and_who_starts_it_is_not() {
         // Time on a CPU is counted everywhere.
-        let counter = match Counter::of_what_is_started(CountedEvent::TaskClock) {
+        let counter = match Counter::of_what_is_started(CounterEvent::TaskClock) {
             Ok(counter) => counter,
             Err(error) => return pinwise_synthetic::not_judged(error),
         };
@@ -231,6 +349,47 @@ mod tests {
         // The shell waits while its child works: they are never on two CPUs for long.
         let passed = spawned.elapsed().as_secs_f64();
         assert!(counted > 0.01 && counted < 2.0 * passed, "counted {counted} s in {passed} s");
+    }
+
+    #[test]
+    fn a_group_counts_one_thread_and_what_it_did_last_is_read_when_it_has_ended() {
+        let codes = [CounterEvent::TaskClock, CounterEvent::PageFaults]
+            .map(|event| EventCode::generic(event).unwrap());
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go, may_go) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            begun.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            may_go.recv().unwrap();
+            std::hint::black_box(vec![1u8; 64 << 12]);
+        });
+        let tid = has_begun.recv().unwrap();
+        let group = match EventGroup::open(tid, &codes, CountedModes::User) {
+            Ok(group) => group,
+            Err(error) => return pinwise_synthetic::not_judged(error),
+        };
+        // The calling thread works, the counted one waits. 64 pages are 64 page faults.
+        std::hint::black_box(vec![1u8; 64 << 12]);
+        let before = group.read().unwrap();
+        go.send(()).unwrap();
+        thread.join().unwrap();
+        let after = group.read().unwrap();
+        assert!(before.counts[1] < 64, "{before:?}");
+        assert!(after.counts[1] > before.counts[1], "{before:?}, then {after:?}");
+        assert!(after.counts[0] > before.counts[0]);
+        assert!(after.enabled > before.enabled && after.enabled == after.running);
+        assert_eq!(
+            EventGroup::open(i32::MAX >> 4, &codes, CountedModes::User).unwrap_err().raw_os_error(),
+            Some(libc::ESRCH)
+        );
+    }
+
+    #[test]
+    fn a_generic_event_is_asked_for_on_a_kind_of_core() {
+        let cycles = EventCode::generic(CounterEvent::Cycles).unwrap();
+        assert_eq!(cycles.on(0), cycles);
+        assert_eq!(cycles.on(10).config, 10 << 32);
+        let clock = EventCode::generic(CounterEvent::TaskClock).unwrap();
+        assert_eq!(clock.on(10), clock);
     }
 
     #[test]

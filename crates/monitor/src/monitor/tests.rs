@@ -18,7 +18,7 @@ fn id() -> ThreadId {
 
 fn stat() -> Stat {
     let (start, cpu) = (StartTime(1), Some(CpuId(1)));
-    Stat { comm: "x".into(), state: 'S', parent: Pid(1), group: 1, ticks: 0, start, cpu }
+    Stat { comm: "x".into(), state: 'S', parent: Pid(1), group: 1, faults: 0, ticks: 0, start, cpu }
 }
 
 /// Of a thread that slept for the time that it did not run.

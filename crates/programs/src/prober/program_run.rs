@@ -11,10 +11,10 @@ use pinwise_figures as figures;
 use pinwise_linux::{
     Exit, ForkWatch, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, SETTING_LIMIT,
     Streams, TargetError, process,
-    sys::{self, CountedEvent, Counter, ProcessUsage},
+    sys::{self, Counter, ProcessUsage},
     thread::{Pid, Stat},
 };
-use pinwise_measure::{Interrupt, MeasureError, ProgramNote};
+use pinwise_measure::{CounterEvent, Interrupt, MeasureError, ProgramNote};
 use pinwise_metric::{CommandError, Metric, MetricSpec};
 use pinwise_topology::CpuSet;
 use rustix::process::{
@@ -103,7 +103,7 @@ impl ProgramRun {
         source: &ProgressSource,
     ) -> Result<Self, ProbeError> {
         let (instructions, uncounted) =
-            match Counter::of_what_is_started(CountedEvent::Instructions) {
+            match Counter::of_what_is_started(CounterEvent::Instructions) {
                 Ok(counter) => (Some(counter), None),
                 Err(error) => (
                     None,

@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod autocorrelation;
+mod event_table;
+#[cfg(test)]
+mod fixture;
+mod multiplexing;
+mod perf_source;
+mod pmu;
+mod recorded;
+mod software_source;
+mod source;
+mod thread_groups;
+
+pub use autocorrelation::Autocorrelation;
+pub use perf_source::{NamedEvent, PerfSource};
+pub use recorded::{
+    NotRecorded, NotRecordedReason, RecordedFile, RecordedFileError, RecordedInterval,
+    RecordedSource, RecordedSubject,
+};
+pub use software_source::{ProcCounts, SoftwareGroups, SoftwareSource};
+pub use source::{CountError, CountSource, UncountedEvent, UncountedReason};
