@@ -23,8 +23,11 @@ pub trait PairSpeeds: Debug + Send + Sync {
 }
 
 /// How the co-scheduler tells good neighbours from bad ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum CoscheduleRule {
+    /// By what was seen.
+    #[default]
+    Seen,
     /// By a model that was fitted to pairs.
     Predicted(Arc<dyn PairSpeeds>),
 }

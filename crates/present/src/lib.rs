@@ -20,6 +20,7 @@ mod number_answer;
 mod one_line;
 mod other_load;
 mod outcome;
+mod cosched;
 mod pairs;
 mod plan;
 mod printable;
@@ -59,6 +60,7 @@ pub use outcome::{
     bound_text, certified, certified_text, gap_text, outcome_text, placement_gain, profiling_end,
     typical,
 };
+pub use cosched::{CoschedFindings, coscheduled_over};
 pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};

@@ -30,12 +30,13 @@ pub use error::CoscheduleError;
 
 use deal::deal;
 use pace::Pace;
+use pinwise_counters::CountSource;
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
     affinity, pause, process, sys,
 };
 use pinwise_measure::{
-    CoscheduledPeriod, Detail, Effort, EventCounts, Interrupt, MeasureError, Measurement,
+    CoscheduledPeriod, Detail, Effort, Interrupt, MeasureError, Measurement,
     ObservedThread, ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit, Workload,
 };
 use pinwise_metric::Meter;
@@ -48,10 +49,6 @@ use tracked::TrackedThreads;
 /// Decides after a quantum: the threads that are to be kept to another context, and to which.
 pub type MoveDecision = Box<dyn FnMut(&[ObservedThread]) -> Vec<(u64, usize)>>;
 
-/// What has been counted of some threads since the last call.
-pub type ThreadCounts =
-    Box<dyn FnMut(&[pinwise_linux::Tid]) -> HashMap<pinwise_linux::Tid, EventCounts>>;
-
 /// How programs are co-scheduled.
 pub struct CoscheduleOptions {
     /// The length of a quantum. It becomes longer if it costs too much.
@@ -61,7 +58,7 @@ pub struct CoscheduleOptions {
     /// The metric, with the shortest window that it can measure. `None`: instructions are counted.
     pub meter: Option<(Box<dyn Meter>, Duration)>,
     /// The counters, if there are any.
-    pub counts: Option<ThreadCounts>,
+    pub counts: Option<Box<dyn CountSource>>,
     /// The rule of [`ThreadMoves::Counted`].
     pub decision: MoveDecision,
     /// Notes on the metric and the counters.
@@ -288,7 +285,7 @@ struct Quanta {
     threads: TrackedThreads,
     cores: Vec<Vec<usize>>,
     contexts: CpuSet,
-    counts: Option<ThreadCounts>,
+    counts: Option<Box<dyn CountSource>>,
     decision: MoveDecision,
     forks: ForkWatch,
     /// When all processes were listed.
@@ -300,7 +297,7 @@ struct Quanta {
     wanted: Duration,
     /// When the next quantum ends.
     next: Instant,
-    failure: Option<TargetError>,
+    failure: Option<CoscheduleError>,
     /// Since when programs are seen in this period.
     account: Option<Instant>,
     period: PeriodAccount,
@@ -319,7 +316,7 @@ impl Quanta {
     }
 
     /// Begins a period.
-    fn begin(&mut self, moves: Option<ThreadMoves>) -> Result<(), TargetError> {
+    fn begin(&mut self, moves: Option<ThreadMoves>) -> Result<(), CoscheduleError> {
         self.period = PeriodAccount::new(Instant::now());
         (self.account, self.failure) = (None, None);
         self.target.unpin()?;
@@ -359,7 +356,7 @@ impl Quanta {
     }
 
     /// Ends a quantum: looks at all threads, decides, and moves.
-    fn look(&mut self) -> Result<(), TargetError> {
+    fn look(&mut self) -> Result<(), CoscheduleError> {
         let before = thread_time();
         self.read()?;
         let decided = self.decide();
@@ -370,7 +367,7 @@ impl Quanta {
         Ok(())
     }
 
-    fn read(&mut self) -> Result<(), TargetError> {
+    fn read(&mut self) -> Result<(), CoscheduleError> {
         let listing = self.listed.elapsed() >= LISTING && self.forks.any();
         let changes = if listing {
             self.listed = Instant::now();
@@ -383,7 +380,11 @@ impl Quanta {
         self.target.forget(&changes.gone);
         self.threads.follow(&changes, &self.contexts);
         let counts = match &mut self.counts {
-            Some(counts) => counts(&self.threads.tids()),
+            Some(counts) => {
+                let ids = self.threads.ids();
+                let counted = counts.read(&ids)?;
+                ids.into_iter().zip(counted).filter_map(|(id, one)| Some((id, one?))).collect()
+            }
             None => HashMap::new(),
         };
         self.threads.read(counts, self.account.is_some());
@@ -409,7 +410,7 @@ impl Quanta {
         known.filter_map(|(number, context)| Some((self.threads.id(number)?, context))).collect()
     }
 
-    fn apply(&mut self, moves: &[(ThreadId, usize)]) -> Result<(), TargetError> {
+    fn apply(&mut self, moves: &[(ThreadId, usize)]) -> Result<(), CoscheduleError> {
         if moves.is_empty() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ mod run_metric;
 
 pub use cosched::{
     CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, MoveDecision,
-    ThreadCounts,
+    
 };
 pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use pairs::PairsTestbed;

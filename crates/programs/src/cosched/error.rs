@@ -1,6 +1,8 @@
 //! Why programs cannot be co-scheduled.
 
+use pinwise_counters::CountError;
 use pinwise_linux::TargetError;
+use pinwise_measure::{MeasureError, Retry};
 use pinwise_topology::CpuSet;
 
 /// Why programs cannot be co-scheduled. One line: what failed, on what, why, what to do.
@@ -21,6 +23,9 @@ pub enum CoscheduleError {
         /// The programs in it that run: none or one.
         running: usize,
     },
+    /// Threads cannot be counted any more.
+    #[error(transparent)]
+    Count(#[from] CountError),
     /// No thread may use two of the contexts.
     #[error(
         "the threads of {name} may run on CPU {theirs}, and none of them on two of {contexts}, so \
@@ -34,4 +39,13 @@ pub enum CoscheduleError {
         /// The contexts that may be used.
         contexts: CpuSet,
     },
+}
+
+impl From<CoscheduleError> for MeasureError {
+    fn from(error: CoscheduleError) -> Self {
+        match error {
+            CoscheduleError::Target(error) => error.into(),
+            error => Self::new(Retry::Never, error.to_string()),
+        }
+    }
 }

@@ -103,7 +103,7 @@ impl TrackedThreads {
     }
 
     /// Reads what each thread did since the last look. `counts` is what was counted of each.
-    pub(super) fn read(&mut self, mut counts: HashMap<Tid, EventCounts>, account: bool) {
+    pub(super) fn read(&mut self, mut counts: HashMap<ThreadId, EventCounts>, account: bool) {
         for (id, thread) in &mut self.threads {
             let Ok(times) = SchedulerTimes::read(id.pid, id.tid) else { continue };
             let now = Instant::now();
@@ -112,7 +112,7 @@ impl TrackedThreads {
             let waited = times.waited.saturating_sub(thread.times.waited).as_secs_f64();
             (thread.times, thread.read) = (times, now);
             thread.busy = ((ran + waited) / past).min(1.0);
-            thread.counts = counts.remove(&id.tid);
+            thread.counts = counts.remove(id);
             if !account || ran + waited == 0.0 {
                 continue;
             }
@@ -196,9 +196,9 @@ impl TrackedThreads {
         self.others.insert(id.tid);
     }
 
-    /// The numbers of all threads.
-    pub(super) fn tids(&self) -> Vec<Tid> {
-        self.threads.keys().map(|id| id.tid).collect()
+    /// All threads.
+    pub(super) fn ids(&self) -> Vec<ThreadId> {
+        self.threads.keys().copied().collect()
     }
 
     /// The name of the program of a thread, and the context to which it is kept.
