@@ -41,6 +41,8 @@ pub struct ProgramOutcome {
     pub alone_as_found: Option<f64>,
     /// The same in moves.
     pub alone_moved: Option<f64>,
+    /// The contexts to which its threads were kept at the end of the last round.
+    pub contexts: Vec<usize>,
 }
 
 /// What pinwise cost, and what it did.
@@ -69,7 +71,14 @@ impl CoschedOutcome {
         let programs = judgement.programs.iter().map(|(name, program)| {
             let [alone_as_found, alone_moved] = program.of_alone();
             let (gain, processes) = (program.kept(), program.processes);
-            ProgramOutcome { name: name.clone(), processes, gain, alone_as_found, alone_moved }
+            ProgramOutcome {
+                name: name.clone(),
+                processes,
+                gain,
+                alone_as_found,
+                alone_moved,
+                contexts: program.contexts.clone(),
+            }
         });
         let total = &judgement.total;
         let share = |of: f64| if of > 0.0 { total.cost / of } else { 0.0 };

@@ -140,6 +140,8 @@ pub(crate) struct ProgramRounds {
     of_alone: [Vec<f64>; 2],
     /// The most processes of its name in a period.
     pub(crate) processes: u64,
+    /// The contexts to which its threads were kept at the end of the last period of moves.
+    pub(crate) contexts: Vec<usize>,
 }
 
 impl ProgramRounds {
@@ -256,6 +258,7 @@ impl Judgement {
             alone: Vec::new(),
             of_alone: [Vec::new(), Vec::new()],
             processes: 0,
+            contexts: Vec::new(),
         };
         let own = self.programs.entry(program.name.clone()).or_insert_with(rounds);
         own.processes = own.processes.max(program.processes);
@@ -319,6 +322,7 @@ impl Judgement {
             }
             let own = self.program(found);
             own.processes = own.processes.max(moved.processes);
+            own.contexts.clone_from(&moved.contexts);
             own.rounds.take(vec![Some(found_rate), Some(moved_rate)]);
             own.sums[0] += found_rate;
             own.sums[1] += moved_rate;

@@ -6,8 +6,8 @@ use crate::job::Caller;
 use crate::open_subject::OpenSubject;
 use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Ending, Kind, Record, Step, Store, StoreError, Strategy,
-    Trial, drive,
+    CampaignId, CampaignInfo, CampaignState, Ending, Kind, Record, Step, Store, StoreError,
+    Strategy, Trial, drive,
 };
 use pinwise_measure::{Disturbances, OtherLoad, ProgramNote, Testbed, Time};
 use pinwise_placement::Budget;

@@ -51,6 +51,9 @@ pub struct ProgramProgress {
     pub waited: f64,
     /// Instructions, per second. `None`: they were not counted.
     pub instructions: Option<f64>,
+    /// The contexts to which its busy threads were kept in the end, in ascending order.
+    #[serde(default)]
+    pub contexts: Vec<usize>,
 }
 
 impl ProgramProgress {
@@ -90,6 +93,7 @@ mod tests {
             ran,
             waited,
             instructions: None,
+            contexts: Vec::new(),
         };
         assert_eq!(of(0.5, 1.5).got(), Some(0.25));
         assert_eq!(of(0.0, 0.0).got(), None);

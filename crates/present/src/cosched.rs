@@ -182,8 +182,7 @@ mod tests {
         (outcome.verdict, outcome.rounds, outcome.tried) = (verdict, 10, 8);
         outcome.gain = Some(Gain { mean: 0.05, low: 0.01, high: 0.1 });
         outcome.losers = vec!["xz".into()];
-        outcome.moves =
-            Some(if counted { ThreadMoves::Counted } else { ThreadMoves::Dealt(3) });
+        outcome.moves = Some(if counted { ThreadMoves::Counted } else { ThreadMoves::Dealt(3) });
         (outcome.cost.share, outcome.cost.quantum) = (0.004, 0.3);
         let (outcome, question) = (&outcome, &question);
         let findings = CoschedFindings { outcome, question, level: DomainKind::Core };
@@ -199,7 +198,9 @@ mod tests {
         assert!(helps.contains("took 0.4 % of the machine's CPU time"), "{helps}");
         assert!(helps.contains("longer than the 100 ms asked for"), "{helps}");
         let off = findings_text(CoschedVerdict::NoGain, false);
-        assert!(off.starts_with(&format!("Moving threads gains nothing here, so it is off: {gain}.")));
+        assert!(
+            off.starts_with(&format!("Moving threads gains nothing here, so it is off: {gain}."))
+        );
         assert!(off.contains("8 random splits were tried first") && off.contains("44 %"), "{off}");
         let unfair = findings_text(CoschedVerdict::Unfair, true);
         assert!(unfair.contains("too much from xz, so it is off") && unfair.contains("keeps 90 %"));

@@ -4,6 +4,7 @@
 mod bound_note;
 mod characterization;
 mod comparison;
+mod cosched;
 mod did_you_mean;
 mod doctor;
 mod drawing;
@@ -20,7 +21,6 @@ mod number_answer;
 mod one_line;
 mod other_load;
 mod outcome;
-mod cosched;
 mod pairs;
 mod plan;
 mod printable;
@@ -42,6 +42,7 @@ pub use characterization::{
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
+pub use cosched::{CoschedFindings, coscheduled_over};
 pub use did_you_mean::did_you_mean;
 pub use doctor::{finding, finding_remedy};
 pub use drawing::draw_assignment;
@@ -60,7 +61,6 @@ pub use outcome::{
     bound_text, certified, certified_text, gap_text, outcome_text, placement_gain, profiling_end,
     typical,
 };
-pub use cosched::{CoschedFindings, coscheduled_over};
 pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};

@@ -36,8 +36,8 @@ use pinwise_linux::{
     affinity, pause, process, sys,
 };
 use pinwise_measure::{
-    CoscheduledPeriod, Detail, Effort, Interrupt, MeasureError, Measurement,
-    ObservedThread, ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit, Workload,
+    CoscheduledPeriod, Detail, Effort, Interrupt, MeasureError, Measurement, ObservedThread,
+    ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{CpuId, CpuSet, Machine, Random};

@@ -10,7 +10,6 @@ mod run_metric;
 
 pub use cosched::{
     CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, MoveDecision,
-    
 };
 pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use pairs::PairsTestbed;

@@ -43,6 +43,7 @@ impl Simulation<'_> {
                 ran: 1.0,
                 waited: 0.0,
                 instructions: Some(1e9 * rate),
+                contexts: vec![usize::from(name == "b")],
             }
         };
         let programs = vec![program("a", speeds[0]), program("b", speeds[1])];

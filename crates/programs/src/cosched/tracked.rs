@@ -139,8 +139,16 @@ impl TrackedThreads {
 
     /// What each program did in the seconds since the account began.
     pub(super) fn account(&self, seconds: f64) -> Vec<ProgramProgress> {
+        let mut contexts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for thread in self.threads.values() {
+            if let (Some(kept), Some(program)) = (thread.kept, self.programs.get(&thread.pid)) {
+                contexts.entry(&program.name).or_default().insert(kept);
+            }
+        }
+        let kept = |name: &str| contexts.get(name).into_iter().flatten().copied().collect();
         let rows = self.accounts.iter().map(|(name, account)| ProgramProgress {
             name: name.clone(),
+            contexts: kept(name),
             processes: account.pids.len() as u64,
             ran: account.ran / seconds,
             waited: account.waited / seconds,
