@@ -10,7 +10,8 @@ mod seats;
 mod speedup;
 
 pub use coscheduler::{
-    CoscheduleObjective, CoscheduleRule, Coscheduler, ObservedThread, PairSpeeds,
+    CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, ObservedThread, PairSpeeds,
+    PublishedRule, PublishedWeights, QueuedTask,
 };
 pub use matching::Matchings;
 pub use outcome::{
