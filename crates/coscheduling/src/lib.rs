@@ -15,7 +15,10 @@ pub use cosched_outcome::{CoschedCost, CoschedOutcome, ProgramOutcome};
 pub use cosched_search::{
     CoschedQuestion, CoschedSearch, CoschedVerdict, FLOOR, MOST_ROUNDS, SPLITS, WITHIN,
 };
-pub use coscheduler::{CoscheduleObjective, CoscheduleRule, Coscheduler, PairSpeeds};
+pub use coscheduler::{
+    CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, PairSpeeds, PublishedRule,
+    PublishedWeights, QueuedTask,
+};
 pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,

@@ -69,7 +69,7 @@ impl ProgramProgress {
 pub struct ObservedThread {
     /// What tells it from others, also later.
     pub id: u64,
-    /// Its program. Fairness is between programs.
+    /// Its program. What was seen of a program holds for all of its threads.
     pub program: usize,
     /// The contexts on which it may run, in ascending order.
     pub allowed: Vec<usize>,

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod description;
+mod phase;
 mod pipeline;
 mod program;
 
 pub use description::{SmtCore, SmtError};
+pub use phase::{PhasedProgram, ProgramPhase};
 pub use pipeline::{CounterValues, events};
 pub use program::{AccessPattern, DataSet, StreamProgram};
