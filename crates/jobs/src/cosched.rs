@@ -121,7 +121,7 @@ impl CoschedRequest {
     }
 
     fn open(self, caller: &Caller) -> Result<PreparedCosched, JobError> {
-        let testbed = open_running(&self, self.means()?, &caller.interrupt)?;
+        let testbed = open_running(&self, || self.means(), &caller.interrupt)?;
         Ok(PreparedCosched { request: self, testbed })
     }
 
@@ -245,9 +245,15 @@ pub fn preview_cosched(
     caller: &Caller,
 ) -> Result<CoschedPreview, JobError> {
     put_back_leftovers();
-    let (means, uncounted) = match counters() {
-        Ok(source) => (ProgressMeans::Counts(source), None),
-        Err(error) => (ProgressMeans::Nothing, Some(error)),
+    let mut uncounted = None;
+    let means = || {
+        Ok(counters().map_or_else(
+            |error| {
+                uncounted = Some(error);
+                ProgressMeans::Nothing
+            },
+            ProgressMeans::Counts,
+        ))
     };
     let mut testbed = open_running(request, means, &caller.interrupt)?;
     let (level, _) = shared_contexts(testbed.machine(), request.level.as_deref())?;

@@ -195,6 +195,7 @@ impl CoscheduledTestbed {
             pace,
             wanted: options.quantum,
             next: now,
+            looked: (now, own_time()),
             failure: None,
             account: None,
             period: PeriodAccount::new(now),
@@ -297,6 +298,8 @@ struct Quanta {
     wanted: Duration,
     /// When the next quantum ends.
     next: Instant,
+    /// When the last look ended, and the CPU time of pinwise then.
+    looked: (Instant, Duration),
     failure: Option<CoscheduleError>,
     /// Since when programs are seen in this period.
     account: Option<Instant>,
@@ -333,10 +336,10 @@ impl Quanta {
             self.moves = None;
             self.target.unpin()?;
             self.threads.release();
+            self.period.moves = 0;
         } else {
             self.look()?;
         }
-        self.period.moves = 0;
         Ok(())
     }
 
@@ -357,13 +360,17 @@ impl Quanta {
 
     /// Ends a quantum: looks at all threads, decides, and moves.
     fn look(&mut self) -> Result<(), CoscheduleError> {
-        let before = thread_time();
+        let (before, all_before) = (thread_time(), own_time());
         self.read()?;
         let decided = self.decide();
         self.apply(&decided)?;
         self.period.quanta += 1;
-        self.pace.spent(thread_time().saturating_sub(before));
-        self.next = Instant::now() + self.pace.quantum();
+        let (now, all) = (Instant::now(), own_time());
+        let look = thread_time().saturating_sub(before);
+        let rest = all_before.saturating_sub(self.looked.1);
+        self.pace.spent(look, rest, now.duration_since(self.looked.0));
+        self.looked = (now, all);
+        self.next = now + self.pace.quantum();
         Ok(())
     }
 

@@ -70,10 +70,11 @@ pub(crate) fn shared_contexts(
     Ok((level, cores.collect()))
 }
 
-/// Attaches to programs that run.
+/// Attaches to programs that run. Only then it asks for the means, so that what was named wrongly is
+/// said first.
 pub(crate) fn open_running(
     request: &CoschedRequest,
-    means: ProgressMeans,
+    means: impl FnOnce() -> Result<ProgressMeans, JobError>,
     interrupt: &Interrupt,
 ) -> Result<CoscheduledTestbed, JobError> {
     let scope = scope(&request.subject).ok_or_else(|| {
@@ -84,7 +85,7 @@ pub(crate) fn open_running(
     let machine = allowed_machine(machine, request.cpus.as_deref())?;
     let (_, cores) = shared_contexts(&machine, request.level.as_deref())?;
     let mut notes = Vec::new();
-    let (counts, meter) = match means {
+    let (counts, meter) = match means()? {
         ProgressMeans::Counts(source) => (Some(source), None),
         ProgressMeans::Metric(metric) => {
             let (meter, own_notes) = open_meter(request, &metric, &mut found, interrupt)?;

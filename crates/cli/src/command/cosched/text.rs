@@ -41,15 +41,14 @@ pub(super) fn text(answer: &CoschedAnswer, files: Files<'_>, width: usize) -> St
 /// What would be moved.
 pub(super) fn preview(preview: &CoschedPreview, width: usize) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
-    let quanta = preview.quanta.len() as u64;
+    let quanta = preview.quanta.len();
     let moves: usize = preview.quanta.iter().map(Vec::len).sum();
     sheet.paragraph(
         "",
         0,
         &format!(
-            "{} in {}; nothing was moved. Siblings are contexts that share one {}.",
+            "{} in {quanta} quanta; nothing was moved. Siblings are contexts that share one {}.",
             figures::counted(moves as u64, "move"),
-            figures::counted(quanta, "quantum").replace("quantums", "quanta"),
             preview.level.name()
         ),
     );
