@@ -215,6 +215,9 @@ impl Judgement {
             total.begun += showed.begun;
             total.ended += showed.ended;
             total.cost += showed.cost;
+            for program in &showed.programs {
+                self.program(program);
+            }
         }
         let moves = match record.trial.setting {
             Setting::Coscheduled(moves) => Some(moves),
@@ -321,7 +324,6 @@ impl Judgement {
                 continue;
             }
             let own = self.program(found);
-            own.processes = own.processes.max(moved.processes);
             own.contexts.clone_from(&moved.contexts);
             own.rounds.take(vec![Some(found_rate), Some(moved_rate)]);
             own.sums[0] += found_rate;

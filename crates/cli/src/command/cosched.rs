@@ -15,7 +15,7 @@ use pinwise_coscheduling::{CoschedQuestion, CoscheduleObjective};
 use pinwise_jobs::{CoschedAnswer, CoschedRequest, JobError, ReadingOptions, Subject};
 use pinwise_linux::Pid;
 use pinwise_placement::PlacementQuestion;
-use pinwise_present::Files;
+use pinwise_present::{Files, HandOver};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +25,8 @@ const PREVIEWED: usize = 5;
 
 /// Move threads of running programs between SMT siblings while that helps
 ///
-/// Each quantum pinwise reads what each thread did, decides which threads run beside each other, and
-/// moves threads by affinity, within their own masks. It compares itself with doing nothing, in
+/// Each quantum pinwise reads what each thread did. It decides which threads run beside each other,
+/// and moves threads by affinity, within their own masks. It compares itself with doing nothing, in
 /// alternating periods of random length. What does not help beyond its interval is switched off,
 /// and said. It goes on until the programs end, the budget is over, or Ctrl-C. Every thread then
 /// has its own mask again. Without hardware counters it needs a metric of all programs together.
@@ -53,6 +53,9 @@ pub(crate) struct Cosched {
     /// Choose what is to become better
     #[arg(long, value_enum, default_value_t = ObjectiveArgument::Both)]
     objective: ObjectiveArgument,
+    /// Give good neighbours one core-scheduling cookie, and set no affinity
+    #[arg(long)]
+    cookies: bool,
     /// Print what would be moved for some quanta, and move nothing
     #[arg(long)]
     dry_run: bool,
@@ -98,9 +101,37 @@ pub(crate) struct Cosched {
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: StoreArguments,
+    /// After the answer, print the last split for what the system has
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        conflicts_with_all = ["json", "dry_run"],
+        help_heading = "Output"
+    )]
+    hand_over: Option<HandOverArgument>,
     /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
+}
+
+/// The values of `--hand-over`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum HandOverArgument {
+    /// Shell commands that make control groups with cpusets
+    Cpuset,
+    /// A configuration file of scx_layered
+    #[value(name = "scx_layered")]
+    ScxLayered,
+}
+
+impl From<HandOverArgument> for HandOver {
+    fn from(argument: HandOverArgument) -> Self {
+        match argument {
+            HandOverArgument::Cpuset => Self::Cpuset,
+            HandOverArgument::ScxLayered => Self::ScxLayered,
+        }
+    }
 }
 
 /// The values of `--objective`.
@@ -147,9 +178,15 @@ impl Cosched {
             };
         }
         let mut store = self.store.open()?;
-        let leave = |answer: &CoschedAnswer, _: &JobError, _: &_| print_answer(answer, named, json);
+        let print = |answer: &CoschedAnswer| {
+            print_answer(answer, named, json)?;
+            let Some(hand_over) = self.hand_over else { return Ok(()) };
+            let text = HandOver::from(hand_over).text(&answer.outcome.programs);
+            output::print(&format!("\n{text}"))
+        };
+        let leave = |answer: &CoschedAnswer, _: &JobError, _: &_| print(answer);
         let answer = events::run_or_leave(request, &caller, &mut store, json, leave)?;
-        print_answer(&answer, named, json)
+        print(&answer)
     }
 
     fn request(&self) -> Result<CoschedRequest, Usage> {
@@ -182,6 +219,7 @@ impl Cosched {
             metric: self.metric.clone(),
             reading: self.reading.reading(ReadingOptions::default()),
             level: self.level.clone(),
+            cookies: self.cookies,
             cpus: self.cpus.clone(),
         })
     }

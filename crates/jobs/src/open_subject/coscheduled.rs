@@ -70,8 +70,8 @@ pub(crate) fn shared_contexts(
     Ok((level, cores.collect()))
 }
 
-/// Attaches to programs that run. Only then it asks for the means, so that what was named wrongly is
-/// said first.
+/// Attaches to programs that run. Only then it asks for the means: what was named wrongly is said
+/// first.
 pub(crate) fn open_running(
     request: &CoschedRequest,
     means: impl FnOnce() -> Result<ProgressMeans, JobError>,
@@ -102,6 +102,7 @@ pub(crate) fn open_running(
         cores,
         meter,
         counts,
+        cookies: request.cookies,
         decision: Box::new(move |threads| coscheduler.decide(threads)),
         notes,
     };

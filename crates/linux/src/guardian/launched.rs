@@ -46,6 +46,7 @@ impl Launched {
                 | GuardianEntry::Confined { .. }
                 | GuardianEntry::File { .. }
                 | GuardianEntry::Memory { .. }
+                | GuardianEntry::Cookie { .. }
                 | GuardianEntry::Command { .. } => {}
             }
         }

@@ -14,7 +14,8 @@
 //! can be written, there is no file.
 
 use super::{
-    GuardianEntry, lines, restore_affinities, restore_files, restore_memory, run_commands,
+    GuardianEntry, lines, restore_affinities, restore_cookies, restore_files, restore_memory,
+    run_commands,
 };
 use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
@@ -49,6 +50,8 @@ pub enum LeftChanged {
     File(PathBuf),
     /// Where the memory of a process lies.
     Memory(Pid),
+    /// The core-scheduling cookie of a process.
+    Cookie(Pid),
 }
 
 /// What became of one thing that a killed pinwise left changed. A thing that no longer exists is
@@ -103,6 +106,7 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
         let _lock = ProcessLock::at_once(&living(&entries)).ok()?;
         restored.extend(restore_files(&entries));
         restored.extend(restore_affinities(&entries));
+        restored.extend(restore_cookies(&entries));
         restored.extend(run_commands(&entries));
         restored.extend(restore_memory(&entries));
     }
@@ -139,6 +143,7 @@ fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEnt
         | GuardianEntry::Confined { .. } => affinities,
         GuardianEntry::Command { pid, .. } => failed.contains(&&LeftChanged::Number(*pid)),
         GuardianEntry::Memory { pid, .. } => failed.contains(&&LeftChanged::Memory(*pid)),
+        GuardianEntry::Cookie { pid, .. } => failed.contains(&&LeftChanged::Cookie(*pid)),
         GuardianEntry::File { path, .. } => failed.contains(&&LeftChanged::File(path.clone())),
         GuardianEntry::Launching { .. }
         | GuardianEntry::Launched { .. }

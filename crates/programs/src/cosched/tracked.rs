@@ -204,6 +204,11 @@ impl TrackedThreads {
         self.others.insert(id.tid);
     }
 
+    /// The process of each thread that is kept to a context, and that context.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (Pid, usize)> {
+        self.threads.values().filter_map(|thread| Some((thread.pid, thread.kept?)))
+    }
+
     /// All threads.
     pub(super) fn ids(&self) -> Vec<ThreadId> {
         self.threads.keys().copied().collect()
