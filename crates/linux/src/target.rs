@@ -1,7 +1,7 @@
 //! The program under test: launched or attached to. How its threads are pinned and released.
 
 use crate::affinity::{self, AffinityError};
-use crate::core_cookie;
+use crate::core_cookie::{self, CookieError};
 use crate::guardian::{Guardian, GuardianEntry, is_of_kernel, of_heir};
 use crate::launch::{Launch, LaunchedProgram};
 use crate::memory;
@@ -480,20 +480,27 @@ impl Target {
         entries
     }
 
-    /// Lets the processes of each group share one core-scheduling cookie, and those of different
-    /// groups none. The guardian takes them back, however pinwise ends.
+    /// Checks that the kernel has core-scheduling cookies, and that neither this process nor one of
+    /// the program has one.
     ///
     /// # Errors
-    /// The kernel refuses, or a process has a cookie of its own.
+    /// [`CookieError`].
+    pub fn check_cookies(&self) -> Result<(), TargetError> {
+        let own = Pid(std::process::id() as i32);
+        let all = std::iter::once(own).chain(self.pids());
+        Ok(all.map(core_cookie::check_free).collect::<Result<(), CookieError>>()?)
+    }
+
+    /// Lets the processes of each group share one core-scheduling cookie, and those of different
+    /// groups none. The guardian takes them back, however pinwise ends. Call
+    /// [`Self::check_cookies`] before.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn share_cookies(&mut self, groups: &[Vec<Pid>]) -> Result<(), TargetError> {
         let mut entries = Vec::new();
-        core_cookie::check_free(Pid(std::process::id() as i32))?;
         for &pid in groups.iter().flatten() {
             let Some(start) = self.roster.member(pid).map(|member| member.start) else { continue };
-            // What a process with a cookie starts has it, too.
-            if !self.with_cookie.contains_key(&pid) && self.with_cookie.is_empty() {
-                core_cookie::check_free(pid)?;
-            }
             if self.with_cookie.insert(pid, start) != Some(start) {
                 entries.push(GuardianEntry::Cookie { pid, start });
             }

@@ -174,6 +174,9 @@ impl CoscheduledTestbed {
         let contexts: CpuSet =
             options.cores.iter().flatten().map(|&context| CpuId(context as u32)).collect();
         found.check_choice(&contexts)?;
+        if options.cookies {
+            found.target.check_cookies()?;
+        }
         let threads: Vec<Thread> = found.scanned.iter().map(|one| one.thread.clone()).collect();
         let workload = Workload { name: found.target.name().to_owned(), threads };
         let unit = match &options.meter {
