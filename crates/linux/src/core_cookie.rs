@@ -113,8 +113,9 @@ pub(crate) fn clear_with_descendants(pids: &[Pid]) -> Vec<(Pid, Result<(), Cooki
     let everything = process::all().unwrap_or_default();
     let clear_all = |&pid: &Pid| {
         let below = process::descendants(&[pid], &everything);
-        let done = std::iter::once(pid).chain(below).map(clear);
-        (pid, done.fold(Ok(()), |all, one| all.and(one)))
+        // All of them, also after an error.
+        let done: Vec<_> = std::iter::once(pid).chain(below).map(clear).collect();
+        (pid, done.into_iter().collect())
     };
     pids.iter().map(clear_all).collect()
 }

@@ -131,8 +131,8 @@ fn core_scheduling(
     cookie: *mut u64,
 ) -> io::Result<()> {
     let (tid, scope) = (tid as libc::c_ulong, scope as libc::c_ulong);
-    // SAFETY: the kernel writes one number to `cookie` if the operation is to get it. Then it is the
-    // address of a number of the caller's. It is null for all other operations, as they ask for.
+    // SAFETY: the kernel writes one number to `cookie` if the operation is to get it. Then it is
+    // the address of a number of the caller's. It is null for all other operations.
     let done = unsafe { libc::prctl(libc::PR_SCHED_CORE, operation, tid, scope, cookie) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,7 +1,7 @@
 //! The program under test: launched or attached to. How its threads are pinned and released.
 
 use crate::affinity::{self, AffinityError};
-use crate::core_cookie::{self, CookieError};
+use crate::core_cookie;
 use crate::guardian::{Guardian, GuardianEntry, is_of_kernel, of_heir};
 use crate::launch::{Launch, LaunchedProgram};
 use crate::memory;
@@ -484,11 +484,11 @@ impl Target {
     /// the program has one.
     ///
     /// # Errors
-    /// [`CookieError`].
+    /// [`crate::CookieError`].
     pub fn check_cookies(&self) -> Result<(), TargetError> {
         let own = Pid(std::process::id() as i32);
-        let all = std::iter::once(own).chain(self.pids());
-        Ok(all.map(core_cookie::check_free).collect::<Result<(), CookieError>>()?)
+        let mut all = std::iter::once(own).chain(self.pids());
+        all.try_for_each(|pid| Ok(core_cookie::check_free(pid)?))
     }
 
     /// Lets the processes of each group share one core-scheduling cookie, and those of different

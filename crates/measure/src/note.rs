@@ -85,7 +85,7 @@ pub enum ProgramNote {
         /// What probably did it.
         by: Pinner,
     },
-    /// Something else moved threads while they were co-scheduled. They were left alone from then on.
+    /// Something else moved threads while they were co-scheduled. They were left alone since.
     ThreadsLeftToOthers {
         /// How many.
         threads: u64,

@@ -29,7 +29,7 @@ mod tracked;
 pub use error::CoscheduleError;
 
 use deal::deal;
-use pace::Pace;
+use pace::QuantumPace;
 use pinwise_counters::CountSource;
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
@@ -183,7 +183,7 @@ impl CoscheduledTestbed {
             Some((meter, _)) => meter.unit().clone(),
             None => Unit::rate("instructions/s"),
         };
-        let pace = Pace::new(options.quantum, machine.online().len());
+        let pace = QuantumPace::new(options.quantum, machine.online().len());
         let now = Instant::now();
         let mut quanta = Quanta {
             target: found.target,
@@ -302,7 +302,7 @@ struct Quanta {
     /// How threads are moved; `None`: not at all.
     moves: Option<ThreadMoves>,
     random: Random,
-    pace: Pace,
+    pace: QuantumPace,
     wanted: Duration,
     /// When the next quantum ends.
     next: Instant,

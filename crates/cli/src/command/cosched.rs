@@ -51,8 +51,8 @@ pub(crate) struct Cosched {
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
     /// Choose what is to become better
-    #[arg(long, value_enum, default_value_t = ObjectiveArgument::Both)]
-    objective: ObjectiveArgument,
+    #[arg(long, value_enum, default_value_t = CoscheduleObjectiveArgument::Both)]
+    objective: CoscheduleObjectiveArgument,
     /// Give good neighbours one core-scheduling cookie, and set no affinity
     #[arg(long)]
     cookies: bool,
@@ -136,7 +136,7 @@ impl From<HandOverArgument> for HandOver {
 
 /// The values of `--objective`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ObjectiveArgument {
+enum CoscheduleObjectiveArgument {
     /// The sum of the programs' progress
     Throughput,
     /// The progress of the slowest program
@@ -145,12 +145,12 @@ enum ObjectiveArgument {
     Both,
 }
 
-impl From<ObjectiveArgument> for CoscheduleObjective {
-    fn from(argument: ObjectiveArgument) -> Self {
+impl From<CoscheduleObjectiveArgument> for CoscheduleObjective {
+    fn from(argument: CoscheduleObjectiveArgument) -> Self {
         match argument {
-            ObjectiveArgument::Throughput => Self::Throughput,
-            ObjectiveArgument::Fairness => Self::Fairness,
-            ObjectiveArgument::Both => Self::Both,
+            CoscheduleObjectiveArgument::Throughput => Self::Throughput,
+            CoscheduleObjectiveArgument::Fairness => Self::Fairness,
+            CoscheduleObjectiveArgument::Both => Self::Both,
         }
     }
 }

@@ -150,7 +150,7 @@ fn a_gain_at_the_cost_of_one_program_is_refused_unless_throughput_is_asked_for()
 #[test]
 fn without_counters_splits_are_tried_and_the_best_is_judged_by_fresh_rounds() {
     let speeds = |moves, _: usize| match moves {
-        ThreadMoves::Dealt(seed) if seed == 4 => [1.2, 1.2],
+        ThreadMoves::Dealt(4) => [1.2, 1.2],
         _ => [0.9, 0.9],
     };
     let (records, outcome) = simulate(&question(false), 3, 0.02, 120, &speeds);

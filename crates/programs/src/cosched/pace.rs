@@ -14,7 +14,7 @@ const NEWEST: f64 = 0.2;
 
 /// The length of quanta.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(super) struct QuantumPace {
     wanted: Duration,
     contexts: f64,
     /// The mean cost of a look, in seconds of CPU time.
@@ -23,7 +23,7 @@ pub(super) struct Pace {
     rest: f64,
 }
 
-impl Pace {
+impl QuantumPace {
     /// Quanta of this length, on a machine with that many contexts.
     pub(super) fn new(wanted: Duration, contexts: usize) -> Self {
         Self { wanted, contexts: contexts.max(1) as f64, look: 0.0, rest: 0.0 }
@@ -54,7 +54,7 @@ mod tests {
     fn a_quantum_that_costs_much_becomes_long_and_short_again() {
         let wanted = Duration::from_millis(100);
         let (none, past) = (Duration::ZERO, wanted);
-        let mut pace = Pace::new(wanted, 2);
+        let mut pace = QuantumPace::new(wanted, 2);
         pace.spent(Duration::from_micros(500), none, past);
         assert_eq!(pace.quantum(), wanted);
         (0..50).for_each(|_| pace.spent(Duration::from_millis(6), none, past));
