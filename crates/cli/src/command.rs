@@ -6,6 +6,7 @@ pub(crate) mod campaign;
 pub(crate) mod characterize;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod cosched;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod latency;

@@ -73,6 +73,7 @@ commands! {
     Compare(Box<command::compare::Compare>),
     Select(command::select::Select),
     Pairs(command::pairs::Pairs),
+    Cosched(command::cosched::Cosched),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
     Characterize(command::characterize::Characterize),

@@ -88,6 +88,16 @@ fn tuned(folder: &Path) -> Value {
 }
 
 /// The real document of every command.
+/// Of two programs that compute, judged by a number that says nothing of them.
+fn coscheduled(store: &str) -> Value {
+    let programs =
+        [(); 2].map(|()| Program::start(Command::new("sh").args(["-c", "while :; do :; done"])));
+    let [one, other] = programs.each_ref().map(|program| program.pid().to_string());
+    let words = ["cosched", "--pid", &one, "--pid", &other, "--metric", "cmd:date +%s%N"];
+    let how = ["--counter", "--quantum", "10ms", "--budget", "20s", "--json", "--store", store];
+    json(&pinwise([&words[..], &how].concat()))
+}
+
 fn documents() -> BTreeMap<&'static str, Value> {
     let folder = store().0;
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
@@ -157,6 +167,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
                 &file("selected.db"),
             ]),
         ),
+        ("cosched", coscheduled(&file("coscheduled.db"))),
         (
             "pairs",
             run(&[

@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod cosched_outcome;
+mod cosched_search;
+mod coscheduler;
 mod counter_model;
 mod matching;
 mod outcome;
@@ -10,6 +13,14 @@ mod search;
 mod seats;
 mod speedup;
 
+pub use cosched_outcome::{CoschedCost, CoschedOutcome, ProgramOutcome};
+pub use cosched_search::{
+    CoschedQuestion, CoschedSearch, CoschedVerdict, FLOOR, MOST_ROUNDS, SPLITS, WITHIN,
+};
+pub use coscheduler::{
+    CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, PairSpeeds, PublishedRule,
+    PublishedWeights, QueuedTask,
+};
 pub use counter_model::{
     CounterModel, CounterModelError, FitQuality, PairFeatures, PredictedPair, TrainingPair,
     published_rank, quality,

@@ -18,7 +18,7 @@ pub struct PairSeats {
 pub enum SeatsError {
     /// No two contexts may be used, or too few of any level.
     #[error(
-        "pairs needs {needed} contexts that share a level, and {allowed} may be used: allow more \
+        "{needed} contexts that share a level are needed, and {allowed} may be used: allow more \
          with --cpus"
     )]
     TooFew {

@@ -6,8 +6,8 @@ use crate::job::Caller;
 use crate::open_subject::OpenSubject;
 use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Ending, Record, Step, Store, StoreError, Strategy,
-    Trial, drive,
+    CampaignId, CampaignInfo, CampaignState, Ending, Kind, Record, Step, Store, StoreError,
+    Strategy, Trial, drive,
 };
 use pinwise_measure::{Disturbances, OtherLoad, ProgramNote, Testbed, Time};
 use pinwise_placement::Budget;
@@ -76,7 +76,11 @@ pub(crate) fn measure(
 ) -> Result<Measured, JobError> {
     let before = testbed.notes();
     let mut watched = WithOtherLoad::new(&mut *testbed);
-    let longer = if watched.time() == Time::Real { "--window" } else { "--cycles" };
+    let longer = match (watched.time(), info.new.kind) {
+        (Time::Real, Kind::Cosched) => "--quantum",
+        (Time::Real, _) => "--window",
+        _ => "--cycles",
+    };
     let known = info.records;
     let mut strategy = RefuseZeroMetric { strategy, longer, known, always_zero: false };
     let measured = measure_on(store, info, budget, &mut strategy, &mut watched, caller, events)?;

@@ -3,6 +3,7 @@
 use crate::calibrate::{CalibrationAnswer, CalibrationRequest};
 use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
 use crate::compare::{CompareAnswer, CompareRequest};
+use crate::cosched::{CoschedAnswer, CoschedRequest};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job, resume_job, with_listener};
@@ -69,6 +70,8 @@ questions! {
     Latency: LatencyRequest => LatencyAnswer,
     /// Which programs run beside each other.
     Pairs: PairsRequest => PairsAnswer,
+    /// Whether it helps to move threads of running programs between siblings.
+    Cosched: CoschedRequest => CoschedAnswer,
 }
 
 type Resume = fn(&CampaignInfo, &Caller, &mut Store, &mut dyn Events) -> Result<Answer, JobError>;

@@ -17,7 +17,7 @@
 //! # Map
 //!
 //! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
-//!   `latency`, `calibrate`, `pairs`. `job` has their trait, `job_table` their list.
+//!   `latency`, `calibrate`, `pairs`, `cosched`. `job` has their trait, `job_table` their list.
 //! - From request to campaign: `placement_request`, `subject`, `simulation`, `open_subject`,
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
@@ -33,6 +33,7 @@ mod calibrate;
 mod campaign_run;
 mod characterize;
 mod compare;
+mod cosched;
 mod custom_testbed;
 mod default_number;
 mod delete;
@@ -73,6 +74,7 @@ pub use characterize::{
     CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS, benchmark_names,
 };
 pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
+pub use cosched::{CoschedAnswer, CoschedPreview, CoschedRequest, PreviewedMove, preview_cosched};
 pub use custom_testbed::{CustomTestbedError, place_on};
 pub use delete::{DeleteError, Deleted, DeletedContents, Deletion, delete};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};

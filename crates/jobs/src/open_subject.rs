@@ -4,11 +4,15 @@
 //! testbed, opens it, and answers what a job asks of it besides measurements.
 
 mod built_in;
+mod coscheduled;
 mod live;
 mod paired;
 mod rerun;
 mod simulated;
 
+pub(crate) use coscheduled::{
+    ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
+};
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
 pub(crate) use simulated::{open_pairs, open_ready, open_smt_core};

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod accompanied;
+mod coscheduled;
 mod disturbances;
 mod event_counts;
 mod fame;
@@ -15,6 +16,7 @@ mod role_time;
 mod workload;
 
 pub use accompanied::AccompaniedRuns;
+pub use coscheduled::{CoscheduledPeriod, ObservedThread, ProgramProgress, ThreadMoves};
 pub use disturbances::{Disturbances, OtherLoad};
 pub use event_counts::{CounterEvent, EventCounts};
 pub use fame::Fame;
@@ -57,6 +59,8 @@ pub enum Setting {
     Benchmarks(Seating),
     /// No workload: what a context gets of its caches.
     Caches(CpuId),
+    /// Running programs whose threads are moved between contexts that share a level.
+    Coscheduled(ThreadMoves),
 }
 
 /// A program with a number of threads, and where they run.

@@ -85,6 +85,11 @@ pub enum ProgramNote {
         /// What probably did it.
         by: Pinner,
     },
+    /// Something else moved threads while they were co-scheduled. They were left alone since.
+    ThreadsLeftToOthers {
+        /// How many.
+        threads: u64,
+    },
     /// CPUs of the search went away and came back. It waited for them.
     CpusAway {
         /// The CPUs that went away last.

@@ -4,11 +4,13 @@
 mod bound_note;
 mod characterization;
 mod comparison;
+mod cosched;
 mod did_you_mean;
 mod doctor;
 mod drawing;
 mod export_note;
 mod gain;
+mod hand_over;
 mod labelled_lines;
 mod latency;
 mod machine_note;
@@ -41,11 +43,13 @@ pub use characterization::{
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
+pub use cosched::{CoschedFindings, coscheduled_over};
 pub use did_you_mean::did_you_mean;
 pub use doctor::{counter_event, finding, finding_remedy};
 pub use drawing::draw_assignment;
 pub use export_note::{export_note, tagged_export_notes};
 pub use gain::gain_text;
+pub use hand_over::HandOver;
 pub use labelled_lines::LabelledLines;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};

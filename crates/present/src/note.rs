@@ -39,6 +39,13 @@ pub fn note(note: &ProgramNote) -> String {
             };
             format!("{whom} moved to CPU {cpus} by {by}: stop that")
         }
+        ProgramNote::ThreadsLeftToOthers { threads } => format!(
+            "{} moved by another program, and left alone since: stop that program",
+            match threads {
+                1 => "a thread was".to_owned(),
+                more => format!("{more} threads were"),
+            }
+        ),
         ProgramNote::CpusAway { cpus, seconds } => format!(
             "CPU {cpus} went away and came back: the search waited {} for it",
             time(*seconds)

@@ -71,6 +71,8 @@ fn program_notes() -> Vec<ProgramNote> {
         ThreadsAppeared { threads: 12 }
         ThreadsMoved { threads: 1, name: text(), cpus: "0-7".into(), by: Pinner::Unknown }
         ThreadsMoved { threads: 3, name: "w#2".into(), cpus: "0-7".into(), by: Pinner::Cpuset }
+        ThreadsLeftToOthers { threads: 1 }
+        ThreadsLeftToOthers { threads: 12 }
         CpusAway { cpus: text(), seconds: 1.5 }
         ThreadMissing { runs: 12, of: 30 }
         ThreadUnknown { runs: 12, of: 30 }
@@ -453,6 +455,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::ThreadsReplaced { .. }
         | ProgramNote::ThreadsAppeared { .. }
         | ProgramNote::ThreadsMoved { .. }
+        | ProgramNote::ThreadsLeftToOthers { .. }
         | ProgramNote::ThreadMissing { .. }
         | ProgramNote::ThreadUnknown { .. }
         | ProgramNote::NotSteady { .. }

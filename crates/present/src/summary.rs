@@ -1,6 +1,6 @@
 //! What a campaign concluded, in brief: for lists of campaigns.
 
-use pinwise_coscheduling::PairsVerdict;
+use pinwise_coscheduling::{CoschedVerdict, PairsVerdict};
 use pinwise_figures as figures;
 use pinwise_placement::{Gain, LastComparisonVerdict, PlacementVerdict};
 use serde::Serialize;
@@ -68,6 +68,13 @@ pub enum Summary {
         /// The gain over a random pairing, as a share.
         gain: Option<f64>,
     },
+    /// The answer of programs whose threads are moved.
+    Cosched {
+        /// The verdict.
+        verdict: CoschedVerdict,
+        /// The gain over leaving threads to the kernel, as a share.
+        gain: Option<f64>,
+    },
 }
 
 /// What a campaign decided.
@@ -80,6 +87,8 @@ pub enum SummaryVerdict {
     LastComparison(LastComparisonVerdict),
     /// Of programs beside each other.
     Pairs(PairsVerdict),
+    /// Of programs whose threads are moved.
+    Cosched(CoschedVerdict),
 }
 
 impl Summary {
@@ -90,6 +99,7 @@ impl Summary {
             Self::Threads { verdict, .. } => verdict.map(SummaryVerdict::LastComparison),
             Self::Tune { verdict, .. } => Some(SummaryVerdict::LastComparison(*verdict)),
             Self::Pairs { verdict, .. } => Some(SummaryVerdict::Pairs(*verdict)),
+            Self::Cosched { verdict, .. } => Some(SummaryVerdict::Cosched(*verdict)),
             Self::Compare { .. }
             | Self::Select { .. }
             | Self::Calibrate { .. }
@@ -138,6 +148,17 @@ impl Summary {
             Self::Pairs { verdict: PairsVerdict::Alone, .. } => "all alone".to_owned(),
             Self::Pairs { verdict: PairsVerdict::Undecided, .. } => "undecided".to_owned(),
             Self::Pairs { verdict: PairsVerdict::Incomplete, .. } => "incomplete".to_owned(),
+            Self::Cosched { verdict, gain } => {
+                let word = match verdict {
+                    CoschedVerdict::Helps => "helps",
+                    CoschedVerdict::NoGain => "no gain",
+                    CoschedVerdict::NoLonger => "no gain any more",
+                    CoschedVerdict::Unfair => "unfair",
+                    CoschedVerdict::Undecided => "undecided",
+                };
+                let gain = gain.map(|gain| format!(", {}", figures::change(gain)));
+                format!("{word}{}", gain.unwrap_or_default())
+            }
         }
     }
 }

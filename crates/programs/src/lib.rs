@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod cosched;
 mod live;
 mod pairs;
 mod prober;
 mod rerun;
 mod run_metric;
 
+pub use cosched::{
+    CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, MoveDecision,
+};
 pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use pairs::PairsTestbed;
 pub use prober::{

@@ -2,6 +2,7 @@
 
 use crate::characterization::runs_so_far_page;
 use crate::comparison::{comparison_page, searches};
+use crate::cosched_page;
 use crate::html_frame::ReportError;
 use crate::pairs_page;
 use crate::selection::{Selection, selection_page};
@@ -74,6 +75,7 @@ pub fn campaign_page(
             latency_page(&machine.name, &findings, &warnings)?
         }
         Answer::Pairs(answer) => pairs_page(answer, files)?,
+        Answer::Cosched(answer) => cosched_page(answer, files)?,
     };
     Ok(page + "\n" + &campaign_mark(store, info))
 }

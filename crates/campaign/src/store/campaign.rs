@@ -56,6 +56,8 @@ pub enum Kind {
     Latency,
     /// Which programs run beside each other.
     Pairs,
+    /// Whether running programs gain if their threads are moved between siblings.
+    Cosched,
 }
 
 impl Kind {
@@ -80,6 +82,7 @@ impl Kind {
             Self::Caches => "caches",
             Self::Latency => "latency",
             Self::Pairs => "pairs",
+            Self::Cosched => "cosched",
         }
     }
 }

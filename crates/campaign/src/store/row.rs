@@ -5,6 +5,7 @@ use super::{CampaignId, CampaignInfo, NewCampaign, Parent};
 use crate::{Purpose, Record, Trial};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, PinnedInstance, Placed, Seat, Seating, Setting, ThreadCount,
+    ThreadMoves,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use rusqlite::Row;
@@ -26,6 +27,8 @@ const DEFAULT: &str = "default";
 const SEATS: &str = "seats ";
 const SEED: &str = " seed ";
 const CACHES: &str = "caches ";
+/// How threads that are moved while they run begin.
+const MOVED: &str = "moved ";
 
 pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
     Ok(CampaignInfo {
@@ -126,6 +129,9 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
             format!("{SEATS}{}{SEED}{seed}", seats.join(" "))
         }
         Setting::Caches(cpu) => format!("{CACHES}{}", cpu.0),
+        Setting::Coscheduled(ThreadMoves::Counted) => format!("{MOVED}counted"),
+        Setting::Coscheduled(ThreadMoves::Apart) => format!("{MOVED}apart"),
+        Setting::Coscheduled(ThreadMoves::Dealt(seed)) => format!("{MOVED}{seed}"),
     }
 }
 
@@ -147,6 +153,13 @@ fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
         };
         let seats = seats.split(' ').map(seat).collect::<Result<_, _>>()?;
         return Ok(Setting::Benchmarks(Seating { seats, seed: seed.parse()? }));
+    }
+    if let Some(moves) = text.strip_prefix(MOVED) {
+        return Ok(Setting::Coscheduled(match moves {
+            "counted" => ThreadMoves::Counted,
+            "apart" => ThreadMoves::Apart,
+            seed => ThreadMoves::Dealt(seed.parse()?),
+        }));
     }
     if let Some(cpu) = text.strip_prefix(CACHES) {
         return Ok(Setting::Caches(CpuId(cpu.parse()?)));

@@ -6,7 +6,7 @@ use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, PinnedInstance, Placed,
-    Retry, Seat, Seating, Setting, ThreadCount,
+    Retry, Seat, Seating, Setting, ThreadCount, ThreadMoves,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use proptest::prelude::*;
@@ -157,6 +157,9 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
             "seats 0=3 8=1 seed 18446744073709551615",
         ),
         (Setting::Caches(CpuId(17)), "caches 17"),
+        (Setting::Coscheduled(ThreadMoves::Counted), "moved counted"),
+        (Setting::Coscheduled(ThreadMoves::Apart), "moved apart"),
+        (Setting::Coscheduled(ThreadMoves::Dealt(7)), "moved 7"),
     ];
     let detail = Detail::of(&serde_json::json!({ "locked": 0.25, "threads": ["a", "b"] }));
     for (number, (setting, text)) in settings.into_iter().enumerate() {
@@ -171,7 +174,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     }
     let slow = MeasureError { detail: detail.map(Box::new), ..MeasureError::below_floor("slow") };
     let gone = MeasureError::new(Retry::Other, "gone");
-    for (number, error) in [(11, MeasureError::expired("over")), (12, slow), (13, gone)] {
+    for (number, error) in [(14, MeasureError::expired("over")), (15, slow), (16, gone)] {
         let failed = Record { outcome: Err(error), ..record(number, 0.0) };
         store.append(id, &failed).unwrap();
         assert_eq!(store.records(id).unwrap().last(), Some(&failed));

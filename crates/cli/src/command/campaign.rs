@@ -2,7 +2,9 @@
 
 mod export;
 
-use crate::command::{characterize, compare, latency, pairs, place, select, threads, tune};
+use crate::command::{
+    characterize, compare, cosched, latency, pairs, place, select, threads, tune,
+};
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
 use crate::own_stores;
@@ -418,6 +420,7 @@ fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<
         Answer::Characterize(answer) => Ok(characterize::json(store, &answer, named)?),
         Answer::Latency(answer) => Ok(latency::json(&answer, named)?),
         Answer::Pairs(answer) => Ok(pairs::json(&answer, named)?),
+        Answer::Cosched(answer) => Ok(cosched::json(&answer, named)?),
         Answer::Tune(answer) => Ok(tune::json(&answer, named)),
         Answer::Threads(answer) => Ok(threads::json(&answer, named)?),
         Answer::Calibrate(answer) => Ok(threads::calibration_json(&answer, named)?),
@@ -443,6 +446,7 @@ fn print_answer(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()>
         }
         Answer::Latency(answer) => latency::print_answer(answer, named, one.json),
         Answer::Pairs(answer) => pairs::print_answer(answer, named, one.json),
+        Answer::Cosched(answer) => cosched::print_answer(answer, named, one.json),
         Answer::Tune(answer) => tune::print_answer(answer, named, one.json, false),
         Answer::Threads(answer) => threads::print_answer(answer, named, one.json, false),
         Answer::Calibrate(answer) => threads::print_calibration(answer, named, one.json),

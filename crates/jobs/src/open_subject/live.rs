@@ -141,13 +141,13 @@ pub(super) fn open(
 }
 
 /// The machine as far as a program that already ran may use it. Where pinwise may run is no matter.
-fn allowed_to(program: &CpuSet, machine: Machine) -> Machine {
+pub(super) fn allowed_to(program: &CpuSet, machine: Machine) -> Machine {
     Machine { allowed: program.intersection(machine.online()), ..machine }
 }
 
 /// Takes up the metric. If the program has ended, the error says that, and not that the metric is
 /// silent.
-fn take_up(
+pub(super) fn take_up(
     metric: &MetricSpec,
     options: &MetricOptions,
     target: &mut Target,

@@ -47,6 +47,7 @@ impl Launched {
                 | GuardianEntry::Confined { .. }
                 | GuardianEntry::File { .. }
                 | GuardianEntry::Memory { .. }
+                | GuardianEntry::Cookie { .. }
                 | GuardianEntry::Command { .. } => {}
             }
         }

@@ -86,7 +86,7 @@ impl StreamProgram {
         Ok(programs.program)
     }
 
-    fn check(&self) -> Result<(), SmtError> {
+    pub(crate) fn check(&self) -> Result<(), SmtError> {
         let refuse = |key, value: f64, reason| {
             Err(SmtError::Value { of: self.name.clone(), key, value: value.to_string(), reason })
         };

@@ -1,5 +1,6 @@
 //! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
 
+mod cosched;
 mod guardian;
 mod live;
 mod monitor;

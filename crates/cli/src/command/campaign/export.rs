@@ -161,7 +161,7 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
             number: record.number,
             purpose: record.trial.purpose,
             cpus: match &record.trial.setting {
-                Setting::Unpinned => None,
+                Setting::Unpinned | Setting::Coscheduled(_) => None,
                 Setting::Pinned(assignment) => {
                     Some(assignment.leaves().iter().filter_map(cpu).collect())
                 }

@@ -1,0 +1,244 @@
+//! `pinwise cosched`: moves threads of running programs between siblings, while that helps.
+
+mod document;
+mod text;
+
+use super::place::{confidence, short, time};
+use crate::events;
+use crate::number_argument::{self, whole};
+use crate::output::{self, Usage};
+use crate::reading_arguments::ReadingArguments;
+use crate::store::StoreArguments;
+use clap::{ArgGroup, Args, ValueEnum};
+use document::CoschedJson;
+use pinwise_coscheduling::{CoschedQuestion, CoscheduleObjective};
+use pinwise_jobs::{CoschedAnswer, CoschedRequest, JobError, ReadingOptions, Subject};
+use pinwise_linux::Pid;
+use pinwise_placement::PlacementQuestion;
+use pinwise_present::{Files, HandOver};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The quanta that a dry run shows.
+const PREVIEWED: usize = 5;
+
+/// Move threads of running programs between SMT siblings while that helps
+///
+/// Each quantum pinwise reads what each thread did. It decides which threads run beside each other,
+/// and moves threads by affinity, within their own masks. It compares itself with doing nothing, in
+/// alternating periods of random length. What does not help beyond its interval is switched off,
+/// and said. It goes on until the programs end, the budget is over, or Ctrl-C. Every thread then
+/// has its own mask again. Without hardware counters it needs a metric of all programs together.
+/// It then tries random splits, and keeps what is better.
+#[derive(Args)]
+#[command(
+    group = ArgGroup::new("programs").args(["pid", "tree", "cgroup"]).required(true),
+    after_help = "Examples:
+  pinwise cosched --pid 4242 --pid 4243
+  pinwise cosched --cgroup /sys/fs/cgroup/batch --objective throughput --budget 30m
+  pinwise cosched --tree 4242 --metric 'file:progress:done=([0-9]+)'
+  pinwise cosched --tree 4242 --dry-run"
+)]
+pub(crate) struct Cosched {
+    /// Use a running process. Repeat --pid for each
+    #[arg(long, value_name = "PID", value_parser = number_argument::pid)]
+    pid: Vec<Pid>,
+    /// Use the processes below this one, and itself
+    #[arg(long, value_name = "PID", value_parser = number_argument::pid)]
+    tree: Option<Pid>,
+    /// Use all processes of the cgroup in this directory
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
+    /// Choose what is to become better
+    #[arg(long, value_enum, default_value_t = CoscheduleObjectiveArgument::Both)]
+    objective: CoscheduleObjectiveArgument,
+    /// Give good neighbours one core-scheduling cookie, and set no affinity
+    #[arg(long)]
+    cookies: bool,
+    /// Print what would be moved for some quanta, and move nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Judge by this metric of all programs together; place --help lists them [default: counters]
+    #[arg(long, value_name = "METRIC", help_heading = "Metric")]
+    metric: Option<String>,
+    #[command(flatten, next_help_heading = "Metric")]
+    reading: ReadingArguments,
+    /// Look at the threads this often
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = short(CoschedQuestion::QUANTUM),
+        value_parser = time,
+        help_heading = "Target"
+    )]
+    quantum: Duration,
+    /// Let contexts count as siblings that share this level, as `topo` names it [default: closest]
+    #[arg(long, value_name = "LEVEL", help_heading = "Target")]
+    level: Option<String>,
+    /// Use only these contexts, as in 0-3,8
+    #[arg(long, value_name = "LIST", help_heading = "Target")]
+    cpus: Option<String>,
+    /// End after a time such as 10m [default: when the programs end]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Target")]
+    budget: Option<Duration>,
+    /// Set the confidence of the verdict
+    #[arg(
+        long,
+        value_name = "P",
+        default_value = PlacementQuestion::CONFIDENCE.to_string(),
+        value_parser = confidence,
+        help_heading = "Target"
+    )]
+    confidence: f64,
+    /// Set the seed of random choices
+    #[arg(
+        long,
+        default_value_t = PlacementQuestion::SEED,
+        value_parser = whole::<u64>(0..=u64::MAX),
+        help_heading = "Target"
+    )]
+    seed: u64,
+    #[command(flatten, next_help_heading = "Output")]
+    store: StoreArguments,
+    /// After the answer, print the last split for what the system has
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        conflicts_with_all = ["json", "dry_run"],
+        help_heading = "Output"
+    )]
+    hand_over: Option<HandOverArgument>,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// The values of `--hand-over`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum HandOverArgument {
+    /// Shell commands that make control groups with cpusets
+    Cpuset,
+    /// A configuration file of scx_layered
+    #[value(name = "scx_layered")]
+    ScxLayered,
+}
+
+impl From<HandOverArgument> for HandOver {
+    fn from(argument: HandOverArgument) -> Self {
+        match argument {
+            HandOverArgument::Cpuset => Self::Cpuset,
+            HandOverArgument::ScxLayered => Self::ScxLayered,
+        }
+    }
+}
+
+/// The values of `--objective`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CoscheduleObjectiveArgument {
+    /// The sum of the programs' progress
+    Throughput,
+    /// The progress of the slowest program
+    Fairness,
+    /// The sum, and each program keeps 90 % of what it makes as found
+    Both,
+}
+
+impl From<CoscheduleObjectiveArgument> for CoscheduleObjective {
+    fn from(argument: CoscheduleObjectiveArgument) -> Self {
+        match argument {
+            CoscheduleObjectiveArgument::Throughput => Self::Throughput,
+            CoscheduleObjectiveArgument::Fairness => Self::Fairness,
+            CoscheduleObjectiveArgument::Both => Self::Both,
+        }
+    }
+}
+
+/// The shortest quantum. A look at the threads takes a part of a millisecond.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+impl Cosched {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let request = self.request()?;
+        let caller = events::caller(self.store.named())?;
+        let (named, json) = (self.store.named(), self.json);
+        if self.dry_run {
+            let preview = pinwise_jobs::preview_cosched(&request, PREVIEWED, &caller);
+            let preview = match preview {
+                Ok(preview) => preview,
+                Err(error) => {
+                    let store = self.store.open()?;
+                    return Err(events::explained(error, &caller, &store));
+                }
+            };
+            return match json {
+                true => output::print_json(&document::PreviewJson::new(&preview)),
+                false => output::print(&text::preview(&preview, output::width())),
+            };
+        }
+        let mut store = self.store.open()?;
+        let print = |answer: &CoschedAnswer| {
+            print_answer(answer, named, json)?;
+            let Some(hand_over) = self.hand_over else { return Ok(()) };
+            let text = HandOver::from(hand_over).text(&answer.outcome.programs);
+            output::print(&format!("\n{text}"))
+        };
+        let leave = |answer: &CoschedAnswer, _: &JobError, _: &_| print(answer);
+        let answer = events::run_or_leave(request, &caller, &mut store, json, leave)?;
+        print(&answer)
+    }
+
+    fn request(&self) -> Result<CoschedRequest, Usage> {
+        if self.quantum < SHORTEST {
+            return Err(Usage(format!(
+                "--quantum {}: looking at the threads that often costs too much; use {} or more",
+                short(self.quantum),
+                short(SHORTEST)
+            )));
+        }
+        let ReadingArguments { pick, counter, gauge, .. } = &self.reading;
+        if self.metric.is_none() && (pick.is_some() || *counter || *gauge) {
+            return Err(Usage("--pick, --counter and --gauge need --metric".into()));
+        }
+        let subject = match (&self.tree, &self.cgroup) {
+            (Some(pid), _) => Subject::Tree(pid.0),
+            (None, Some(path)) => Subject::Cgroup(path.clone()),
+            (None, None) => Subject::Pids(self.pid.iter().map(|pid| pid.0).collect()),
+        };
+        Ok(CoschedRequest {
+            question: CoschedQuestion {
+                objective: self.objective.into(),
+                counted: self.metric.is_none(),
+                quantum: self.quantum,
+                budget: self.budget,
+                confidence: self.confidence,
+                seed: self.seed,
+            },
+            subject,
+            metric: self.metric.clone(),
+            reading: self.reading.reading(ReadingOptions::default()),
+            level: self.level.clone(),
+            cookies: self.cookies,
+            cpus: self.cpus.clone(),
+        })
+    }
+}
+
+/// The JSON document of an answer.
+pub(crate) fn json(answer: &CoschedAnswer, named: Option<&Path>) -> anyhow::Result<Value> {
+    Ok(serde_json::to_value(CoschedJson::new(answer, Files::of_store(named)))?)
+}
+
+/// Prints whether moving threads helps, so far.
+pub(crate) fn print_answer(
+    answer: &CoschedAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let files = Files::of_store(named);
+    if json {
+        return output::print_json(&CoschedJson::new(answer, files));
+    }
+    output::print(&text::text(answer, files, output::width()))
+}

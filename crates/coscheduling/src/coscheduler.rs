@@ -1,0 +1,330 @@
+//! Which thread to keep to which context, quantum after quantum.
+//!
+//! **Terms.** *Siblings* are contexts that share a core, or another level that was chosen. A
+//! *quantum* is the time between two decisions. A *split* says which thread is kept to which
+//! context. *Alone* is without a thread on a sibling.
+//!
+//! **Problem.** Threads of one context never run at once. Threads on siblings do. A program that
+//! only sets affinities cannot say when a thread runs. So it decides by the split: bad neighbours
+//! share a context, and good ones are on siblings.
+//!
+//! **Method.** A [`CoscheduleRule`] says how fast threads are beside each other. `split.rs` has the
+//! best split for that. The split changes only if another one is better by a margin.
+//!
+//! **Limits.** Which threads of two siblings meet, and how often, is the scheduler's choice.
+
+mod experience;
+mod published;
+mod split;
+
+pub use published::{MissGroups, PublishedRule, PublishedWeights, QueuedTask};
+
+use experience::Experience;
+use pinwise_measure::{CounterEvent, EventCounts, ObservedThread};
+use serde::{Deserialize, Serialize};
+use split::{SeatedThread, SplitProblem};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// How fast two threads run beside each other, from what each of them did.
+pub trait PairSpeeds: Debug + Send + Sync {
+    /// The speed of each beside the other, as a share of its speed alone. `None`: no answer, for
+    /// instance without an event.
+    fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]>;
+}
+
+/// How the co-scheduler tells good neighbours from bad ones.
+#[derive(Clone, Debug, Default)]
+pub enum CoscheduleRule {
+    /// By how fast the threads of each program were seen to run beside those of each other one. It
+    /// needs instructions and cycles, or instructions and the task clock.
+    #[default]
+    Seen,
+    /// By the published value of two threads, with the published groups. It has no speeds, so the
+    /// objective changes nothing.
+    Published(PublishedRule),
+    /// By a model that was fitted to pairs.
+    Predicted(Arc<dyn PairSpeeds>),
+}
+
+/// What a split shall give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoscheduleObjective {
+    /// The largest sum of the speeds of all threads, each as a share of its speed alone. With
+    /// [`CoscheduleRule::Seen`]: of its mean speed.
+    Throughput,
+    /// The largest speed of the thread that is slowed down most.
+    Fairness,
+    /// Throughput, but each thread keeps nine tenths of its fair speed: the mean of its speeds
+    /// beside all others.
+    #[default]
+    Both,
+}
+
+/// How much better another split has to be, as a share.
+const MARGIN: f64 = 0.01;
+/// The step of smoothed counts and loads towards those of the last quantum.
+const SMOOTHING: f64 = 0.2;
+
+/// Decides quantum after quantum.
+#[derive(Clone, Debug)]
+pub struct Coscheduler {
+    contexts: Vec<usize>,
+    /// The core of each context.
+    cores: Vec<usize>,
+    rule: CoscheduleRule,
+    objective: CoscheduleObjective,
+    threads: BTreeMap<u64, SmoothedThread>,
+    experience: Experience,
+    groups: MissGroups,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug)]
+struct SmoothedThread {
+    busy: f64,
+    counts: Option<EventCounts>,
+}
+
+impl Coscheduler {
+    /// With these contexts: each item has siblings.
+    pub fn new(
+        cores: Vec<Vec<usize>>,
+        rule: CoscheduleRule,
+        objective: CoscheduleObjective,
+    ) -> Self {
+        let numbered = cores.iter().enumerate();
+        Self {
+            contexts: cores.concat(),
+            cores: numbered.flat_map(|(core, of)| vec![core; of.len()]).collect(),
+            rule,
+            objective,
+            threads: BTreeMap::new(),
+            experience: Experience::default(),
+            groups: MissGroups::default(),
+        }
+    }
+
+    /// The threads that shall be kept to another context than now, and to which.
+    ///
+    /// A new thread, or one on none of these contexts, gets one of those it may use. A thread that
+    /// may use none of them is left alone. The answer follows from this and earlier observations
+    /// alone.
+    pub fn decide(&mut self, threads: &[ObservedThread]) -> Vec<(u64, usize)> {
+        let may = |thread: &&ObservedThread| {
+            thread.allowed.iter().any(|context| self.contexts.contains(context))
+        };
+        let threads: Vec<&ObservedThread> = threads.iter().filter(may).collect();
+        if threads.is_empty() || self.contexts.is_empty() {
+            return Vec::new();
+        }
+        self.observe(&threads);
+        let kept = self.kept_contexts(&threads);
+        let seated = threads.iter().zip(kept).map(|(thread, kept)| SeatedThread {
+            busy: self.threads[&thread.id].busy,
+            allowed: self
+                .contexts
+                .iter()
+                .map(|context| match kept {
+                    Some(kept) => *context == kept,
+                    None => thread.allowed.contains(context),
+                })
+                .collect(),
+            seat: self.seat(thread),
+        });
+        let problem = SplitProblem {
+            cores: self.cores.clone(),
+            threads: seated.collect(),
+            speeds: self.speeds(&threads),
+            objective: match self.rule {
+                CoscheduleRule::Published(_) => CoscheduleObjective::Throughput,
+                _ => self.objective,
+            },
+            margin: MARGIN,
+        };
+        let chosen = problem.seats();
+        let moved = threads
+            .iter()
+            .zip(chosen)
+            .filter(|(thread, seat)| thread.context != Some(self.contexts[*seat]));
+        moved.map(|(thread, seat)| (thread.id, self.contexts[seat])).collect()
+    }
+
+    /// Where a thread is, if it may be there.
+    fn seat(&self, thread: &ObservedThread) -> Option<usize> {
+        let context = thread.context.filter(|context| thread.allowed.contains(context))?;
+        self.contexts.iter().position(|&one| one == context)
+    }
+
+    /// Takes what was seen of a quantum into the state.
+    fn observe(&mut self, threads: &[&ObservedThread]) {
+        let mut before = std::mem::take(&mut self.threads);
+        for thread in threads {
+            let known = match before.remove(&thread.id) {
+                None => SmoothedThread { busy: thread.busy, counts: thread.counts.clone() },
+                Some(old) => SmoothedThread {
+                    busy: old.busy + SMOOTHING * (thread.busy - old.busy),
+                    counts: match (old.counts, &thread.counts) {
+                        (Some(old), Some(new)) => Some(smoothed(&old, new)),
+                        (old, new) => new.clone().or(old),
+                    },
+                },
+            };
+            self.threads.insert(thread.id, known);
+        }
+        match self.rule {
+            CoscheduleRule::Seen => self.gain_experience(threads),
+            CoscheduleRule::Published(rule) if rule.groups => {
+                let misses = |thread: &&ObservedThread| {
+                    let counts = thread.counts.as_ref();
+                    (thread.id, counts.and_then(|of| of.per_cycle(CounterEvent::L2Misses)))
+                };
+                self.groups.observe(&threads.iter().map(misses).collect::<Vec<_>>());
+            }
+            CoscheduleRule::Published(_) | CoscheduleRule::Predicted(_) => {}
+        }
+    }
+
+    /// What each thread did, with the shares of those on its siblings.
+    fn gain_experience(&mut self, threads: &[&ObservedThread]) {
+        let ran: Vec<f64> = threads.iter().map(|thread| time_run(thread)).collect();
+        let seats: Vec<Option<usize>> = threads.iter().map(|thread| self.seat(thread)).collect();
+        let mut all = vec![0.0; self.contexts.len()];
+        for (seat, ran) in seats.iter().zip(&ran) {
+            if let Some(seat) = seat {
+                all[*seat] += ran;
+            }
+        }
+        // No context runs longer than the busiest one.
+        let longest = all.iter().fold(0.0f64, |most, ran| most.max(*ran));
+        for ((thread, seat), ran_here) in threads.iter().zip(&seats).zip(&ran) {
+            let (Some(seat), Some(rate)) = (*seat, instruction_rate(thread)) else { continue };
+            // Less than this says little.
+            if *ran_here < 0.02 * longest {
+                continue;
+            }
+            let mut beside: BTreeMap<usize, f64> = BTreeMap::new();
+            for ((other, at), ran) in threads.iter().zip(&seats).zip(&ran) {
+                let is_sibling =
+                    at.is_some_and(|at| at != seat && self.cores[at] == self.cores[seat]);
+                if is_sibling && longest > 0.0 {
+                    *beside.entry(other.program).or_default() += ran / longest;
+                }
+            }
+            let beside: Vec<(usize, f64)> = beside.into_iter().collect();
+            self.experience.observe(thread.program, rate, &beside);
+        }
+        let mut programs: Vec<usize> = threads.iter().map(|thread| thread.program).collect();
+        programs.sort_unstable();
+        programs.dedup();
+        self.experience.pass(&programs);
+    }
+
+    /// By thread the context for high misses, if the published groups keep it there: the first
+    /// context of its core.
+    fn kept_contexts(&self, threads: &[&ObservedThread]) -> Vec<Option<usize>> {
+        let kept = |thread: &&ObservedThread| {
+            let seat = self.seat(thread).filter(|_| self.groups.is_kept(thread.id))?;
+            let first = self.cores.iter().position(|&core| core == self.cores[seat])?;
+            Some(self.contexts[first]).filter(|context| thread.allowed.contains(context))
+        };
+        threads.iter().map(kept).collect()
+    }
+
+    /// By two threads: how fast the first is beside the second.
+    fn speeds(&self, threads: &[&ObservedThread]) -> Vec<Vec<f64>> {
+        let mut speeds = vec![vec![1.0; threads.len()]; threads.len()];
+        for one in 0..threads.len() {
+            for other in one + 1..threads.len() {
+                let pair = [threads[one], threads[other]];
+                let [first, second] = self.pair_speeds(pair);
+                (speeds[one][other], speeds[other][one]) = (first, second);
+            }
+        }
+        speeds
+    }
+
+    fn pair_speeds(&self, pair: [&ObservedThread; 2]) -> [f64; 2] {
+        let counts = pair.map(|thread| self.threads[&thread.id].counts.as_ref());
+        match (&self.rule, counts) {
+            (CoscheduleRule::Seen, _) => {
+                let [one, other] = pair.map(|thread| thread.program);
+                [self.experience.speed(one, other), self.experience.speed(other, one)]
+            }
+            (CoscheduleRule::Published(rule), [Some(one), Some(other)]) => {
+                [1.0 + rule.value([one, other]) / 2.0; 2]
+            }
+            (CoscheduleRule::Predicted(model), [Some(one), Some(other)]) => {
+                model.speeds([one, other]).unwrap_or([1.0; 2])
+            }
+            _ => [1.0; 2],
+        }
+    }
+}
+
+/// How long a thread ran, in cycles or nanoseconds; the same for all, if all are counted alike.
+fn time_run(thread: &ObservedThread) -> f64 {
+    let counts = thread.counts.as_ref();
+    let time = counts
+        .and_then(|of| of.get(CounterEvent::Cycles).or_else(|| of.get(CounterEvent::TaskClock)));
+    time.unwrap_or(0.0)
+}
+
+/// Instructions for each unit of [`time_run`].
+fn instruction_rate(thread: &ObservedThread) -> Option<f64> {
+    let instructions = thread.counts.as_ref()?.get(CounterEvent::Instructions)?;
+    Some(instructions / time_run(thread)).filter(|rate| rate.is_finite() && *rate > 0.0)
+}
+
+/// Counts between old and new ones. An event that only one has is as there.
+fn smoothed(old: &EventCounts, new: &EventCounts) -> EventCounts {
+    let mut counts = old.counts.clone();
+    for (event, &count) in &new.counts {
+        let before = counts.entry(*event).or_insert(count);
+        *before += SMOOTHING * (count - *before);
+    }
+    EventCounts { seconds: new.seconds, counts, counted: new.counted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct NoAnswer;
+
+    impl PairSpeeds for NoAnswer {
+        fn speeds(&self, _: [&EventCounts; 2]) -> Option<[f64; 2]> {
+            None
+        }
+    }
+
+    fn new_thread(id: u64, allowed: &[usize]) -> ObservedThread {
+        ObservedThread {
+            id,
+            program: 0,
+            allowed: allowed.to_vec(),
+            context: None,
+            busy: 1.0,
+            counts: None,
+        }
+    }
+
+    #[test]
+    fn new_threads_are_spread_over_the_contexts_they_may_use() {
+        let rule = CoscheduleRule::Predicted(Arc::new(NoAnswer));
+        let mut scheduler =
+            Coscheduler::new(vec![vec![0, 2], vec![1, 3]], rule, CoscheduleObjective::Both);
+        let threads = [
+            new_thread(1, &[0]),
+            new_thread(2, &[0, 1, 2, 3]),
+            new_thread(3, &[0, 1, 2, 3]),
+            new_thread(4, &[7]),
+        ];
+        let moves = scheduler.decide(&threads);
+        assert_eq!(moves, [(1, 0), (2, 1), (3, 2)]);
+        assert_eq!(scheduler.decide(&threads), moves);
+    }
+}

@@ -1,0 +1,277 @@
+//! The job that moves threads of running programs between siblings, and judges whether that helps.
+
+use crate::campaign_run::{conclude, disturbances, measure};
+use crate::error::JobError;
+use crate::events::Events;
+use crate::job::{Caller, Job};
+use crate::leftovers::put_back_leftovers;
+use crate::open_subject::{
+    ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
+};
+use crate::placement_request::ReadingOptions;
+use crate::resume_check::{check_machine, check_processes};
+use crate::stored_campaign;
+use crate::subject::Subject;
+use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Record, Store};
+use pinwise_coscheduling::{CoschedOutcome, CoschedQuestion, CoschedSearch};
+use pinwise_linux::ThreadId;
+use pinwise_measure::{ProgramNote, Testbed, ThreadMoves};
+use pinwise_metric::MetricSpec;
+use pinwise_placement::Budget;
+use pinwise_present::{CoschedFindings, Files, Planned, Summary, Unfinished};
+use pinwise_programs::CoscheduledTestbed;
+use pinwise_topology::{Alike, DomainKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Whether it helps to move threads of running programs: the request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoschedRequest {
+    /// The question. Whether instructions are counted follows from [`Self::metric`].
+    #[serde(flatten)]
+    pub question: CoschedQuestion,
+    /// The programs, which run.
+    pub subject: Subject,
+    /// The metric of all programs together. `None`: instructions are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// How the metric is read.
+    pub reading: ReadingOptions,
+    /// The name of the level whose contexts are siblings; the closest by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// Group processes by core-scheduling cookies, and leave affinities as they are.
+    #[serde(default)]
+    pub cookies: bool,
+    /// Only these contexts, as a CPU list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+}
+
+/// What is stored of an answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct CoschedConclusion {
+    #[serde(flatten)]
+    outcome: CoschedOutcome,
+    notes: Vec<ProgramNote>,
+}
+
+/// The answer of `cosched`: whether moving threads helps, so far.
+#[derive(Clone, Debug)]
+pub struct CoschedAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// The question.
+    pub request: CoschedRequest,
+    /// The level whose contexts are siblings.
+    pub level: DomainKind,
+    /// The outcome so far.
+    pub outcome: CoschedOutcome,
+    /// Notes on what disturbed the periods.
+    pub notes: Vec<ProgramNote>,
+}
+
+/// A time that no co-scheduled program runs for.
+const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+impl CoschedAnswer {
+    /// How far the campaign is; `None` if it has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let most = Planned::from(self.request.budget());
+        Unfinished::of(&self.campaign, self.campaign.records, most, "period", files)
+    }
+
+    /// What follows from the outcome, in words.
+    pub fn findings(&self) -> CoschedFindings<'_> {
+        CoschedFindings {
+            outcome: &self.outcome,
+            question: &self.request.question,
+            level: self.level,
+        }
+    }
+
+    fn new(
+        campaign: CampaignInfo,
+        request: CoschedRequest,
+        conclusion: CoschedConclusion,
+    ) -> Result<Self, JobError> {
+        let (level, _) = shared_contexts(&campaign.new.machine, request.level.as_deref())?;
+        let CoschedConclusion { outcome, notes } = conclusion;
+        Ok(Self { campaign, request, level, outcome, notes })
+    }
+}
+
+/// A request, with its programs.
+pub struct PreparedCosched {
+    request: CoschedRequest,
+    testbed: CoscheduledTestbed,
+}
+
+impl CoschedRequest {
+    fn budget(&self) -> Budget {
+        Budget::Time(self.question.budget.unwrap_or(ENDLESS))
+    }
+
+    fn means(&self) -> Result<ProgressMeans, JobError> {
+        Ok(match &self.metric {
+            Some(metric) => {
+                let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
+                ProgressMeans::Metric(metric)
+            }
+            None => ProgressMeans::Counts(counters()?),
+        })
+    }
+
+    fn open(self, caller: &Caller) -> Result<PreparedCosched, JobError> {
+        let testbed = open_running(&self, || self.means(), &caller.interrupt)?;
+        Ok(PreparedCosched { request: self, testbed })
+    }
+
+    fn outcome(&self, records: &[Record], info: &CampaignInfo) -> CoschedOutcome {
+        CoschedOutcome::of(records, &self.question, info.new.machine.online().len())
+    }
+}
+
+impl Job for CoschedRequest {
+    const KIND: Kind = Kind::Cosched;
+    type Answer = CoschedAnswer;
+    type Prepared = PreparedCosched;
+
+    fn prepare(
+        mut self,
+        caller: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, PreparedCosched), JobError> {
+        self.question.counted = self.metric.is_none();
+        let ready = self.open(caller)?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine: ready.testbed.machine().clone(),
+            alike: Alike::ByStructure,
+            workload: ready.testbed.workload().clone(),
+            unit: ready.testbed.unit().clone(),
+            simulated: false,
+            question: serde_json::to_value(&ready.request)?,
+            seed: ready.request.question.seed,
+        };
+        Ok((new, ready))
+    }
+
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        _: &Store,
+    ) -> Result<PreparedCosched, JobError> {
+        let request: Self = stored_campaign::question(info)?;
+        match &request.subject {
+            Subject::Pids(pids) => check_processes(info, pids)?,
+            Subject::Tree(root) => check_processes(info, &[*root])?,
+            _ => {}
+        }
+        let ready = request.open(caller)?;
+        check_machine(info, ready.testbed.machine())?;
+        Ok(ready)
+    }
+
+    fn conduct(
+        ready: PreparedCosched,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<CoschedAnswer, JobError> {
+        let PreparedCosched { request, mut testbed } = ready;
+        let mut search = CoschedSearch::new(request.question.clone());
+        let budget = request.budget();
+        let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
+        let ends: &dyn crate::open_subject::OpenSubject = &testbed;
+        let conclusion = conclude(store, info.id, measured, ends, |records, notes| {
+            CoschedConclusion { outcome: request.outcome(records, info), notes }
+        })?;
+        // Gives each thread its own affinity back.
+        drop(testbed);
+        CoschedAnswer::new(store.get(info.id)?, request, conclusion)
+    }
+
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<CoschedAnswer, JobError> {
+        let request: Self = stored_campaign::question(info)?;
+        let conclusion = match stored_campaign::conclusion(info)? {
+            Some(concluded) => concluded,
+            None => CoschedConclusion {
+                outcome: request.outcome(&store.records(info.id)?, info),
+                notes: disturbances(store, [info.id])?,
+            },
+        };
+        CoschedAnswer::new(info.clone(), request, conclusion)
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let CoschedOutcome { verdict, gain, .. } =
+            CoschedConclusion::deserialize(conclusion).ok()?.outcome;
+        Some(Summary::Cosched { verdict, gain: gain.map(|gain| gain.mean) })
+    }
+}
+
+/// What a co-scheduler would do in some quanta.
+#[derive(Debug)]
+pub struct CoschedPreview {
+    /// The level whose contexts are siblings.
+    pub level: DomainKind,
+    /// The moves of each quantum.
+    pub quanta: Vec<Vec<PreviewedMove>>,
+    /// Why nothing is counted, if that is so. Then threads are dealt at random.
+    pub uncounted: Option<JobError>,
+}
+
+/// A move that a co-scheduler would make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviewedMove {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The name of its program.
+    pub program: String,
+    /// The context to which it would be kept.
+    pub context: usize,
+}
+
+/// Decides for some quanta and moves nothing.
+///
+/// # Errors
+/// The programs cannot be used, or fewer than two run.
+pub fn preview_cosched(
+    request: &CoschedRequest,
+    quanta: usize,
+    caller: &Caller,
+) -> Result<CoschedPreview, JobError> {
+    put_back_leftovers();
+    let mut uncounted = None;
+    let means = || {
+        Ok(counters().map_or_else(
+            |error| {
+                uncounted = Some(error);
+                ProgressMeans::Nothing
+            },
+            ProgressMeans::Counts,
+        ))
+    };
+    let mut testbed = open_running(request, means, &caller.interrupt)?;
+    let (level, _) = shared_contexts(testbed.machine(), request.level.as_deref())?;
+    let moves = match uncounted {
+        None => ThreadMoves::Counted,
+        Some(_) => ThreadMoves::Dealt(request.question.seed),
+    };
+    let mut shown = Vec::new();
+    while shown.len() < quanta && !caller.interrupt.came() {
+        let decided = testbed.preview(moves).map_err(coschedule_error)?;
+        let of = |(thread, program, context)| PreviewedMove { thread, program, context };
+        shown.push(decided.into_iter().map(of).collect());
+    }
+    if caller.interrupt.came() {
+        return Err(JobError::nothing_measured(true));
+    }
+    Ok(CoschedPreview { level, quanta: shown, uncounted })
+}

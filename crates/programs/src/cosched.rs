@@ -1,0 +1,603 @@
+//! [`CoscheduledTestbed`]: running programs whose threads are moved between contexts, quantum after
+//! quantum.
+//!
+//! **Terms.** A *quantum* is the time between two looks at the threads. A *period* is some tens of
+//! quanta in which threads are moved in one way ([`ThreadMoves`]), or not at all. Each period is
+//! one measurement. Its first fifth is left out, since caches and the kernel's balance adapt then.
+//!
+//! **A quantum.** pinwise looks which threads began and ended, reads what each ran and waited and
+//! what was counted, decides, and moves threads by affinity. A thread is never put outside its own
+//! affinity. Its original affinity is with the guardian before it is moved
+//! ([`pinwise_linux::Guardian`]).
+//!
+//! **Periods as found.** Threads are dealt over all contexts once and released. A released thread
+//! stays where it is until the kernel has a reason to move it. Without dealing, such a period would
+//! inherit the places of the one before.
+//!
+//! **Costs.** pinwise measures its own CPU time. Quanta become longer if it takes too much of the
+//! machine ([`pace`]).
+//!
+//! **Limits.** Threads that live for less than a quantum are not seen, and what a thread did after
+//! the last look at it is not counted. New processes are looked for once a second at most. A
+//! thread that another program moves is left alone from then on.
+
+mod deal;
+mod error;
+mod pace;
+mod tracked;
+
+pub use error::CoscheduleError;
+
+use deal::deal;
+use pace::QuantumPace;
+use pinwise_counters::CountSource;
+use pinwise_linux::{
+    Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
+    affinity, pause, process, sys,
+};
+use pinwise_measure::{
+    CoscheduledPeriod, Detail, Effort, Interrupt, MeasureError, Measurement, ObservedThread,
+    ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit, Workload,
+};
+use pinwise_metric::Meter;
+use pinwise_topology::{CpuId, CpuSet, Machine, Random};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+use tracked::TrackedThreads;
+
+/// Decides after a quantum: the threads that are to be kept to another context, and to which.
+pub type MoveDecision = Box<dyn FnMut(&[ObservedThread]) -> Vec<(u64, usize)>>;
+
+/// How programs are co-scheduled.
+pub struct CoscheduleOptions {
+    /// The length of a quantum. It becomes longer if it costs too much.
+    pub quantum: Duration,
+    /// The contexts, those together that share the level.
+    pub cores: Vec<Vec<usize>>,
+    /// The metric, with the shortest window that it can measure. `None`: instructions are counted.
+    pub meter: Option<(Box<dyn Meter>, Duration)>,
+    /// The counters, if there are any.
+    pub counts: Option<Box<dyn CountSource>>,
+    /// Group processes by core-scheduling cookies, and leave affinities as they are.
+    pub cookies: bool,
+    /// The rule of [`ThreadMoves::Counted`].
+    pub decision: MoveDecision,
+    /// Notes on the metric and the counters.
+    pub notes: Vec<ProgramNote>,
+}
+
+/// How often new processes are looked for. Listing all processes of a machine takes about 0.1 ms
+/// for each hundred.
+const LISTING: Duration = Duration::from_secs(1);
+/// The longest sleep, so that a Ctrl-C is noticed.
+const NAP: Duration = Duration::from_millis(20);
+/// How long programs are watched to find those that run, and until when two have to.
+const WATCH: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The fewest quanta of a period, also where they have become long.
+const LEAST_QUANTA: u32 = 10;
+
+/// Running programs as a testbed. It measures [`Setting::Unpinned`] and [`Setting::Coscheduled`].
+/// To drop it gives each thread its own affinity back.
+pub struct CoscheduledTestbed {
+    quanta: Quanta,
+    meter: Option<(Box<dyn Meter>, Duration)>,
+    machine: Machine,
+    workload: Workload,
+    unit: Unit,
+    notes: Vec<ProgramNote>,
+}
+
+/// The programs that run in a scope, before anything is done to them.
+pub struct FoundPrograms {
+    target: Target,
+    scanned: Vec<ScannedThread>,
+    /// The processes that the user named one by one.
+    named: Vec<Pid>,
+}
+
+impl FoundPrograms {
+    /// Attaches to a scope and waits until two programs run.
+    ///
+    /// # Errors
+    /// There is no such process, another pinwise has it, or fewer than two programs run.
+    pub fn attach(scope: Scope, cancelled: &Interrupt) -> Result<Self, CoscheduleError> {
+        let named = match &scope {
+            Scope::Processes(pids) => pids.clone(),
+            Scope::Trees(_) | Scope::Cgroup(_) => Vec::new(),
+        };
+        let mut target = Target::attach(scope)?;
+        let begin = Instant::now();
+        loop {
+            let mut scanned = target.scan(WATCH, cancelled)?;
+            if cancelled.came() {
+                return Err(TargetError::from(MeasureError::interrupted()).into());
+            }
+            scanned.retain(|one| one.runs);
+            let running: BTreeSet<Pid> = scanned.iter().map(|one| one.id.pid).collect();
+            if running.len() >= 2 {
+                return Ok(Self { target, scanned, named });
+            }
+            let one_named = named.len() == 1 && target.pids().len() < 2;
+            if one_named || begin.elapsed() >= PATIENCE {
+                let name = target.name().to_owned();
+                let running = running.len();
+                return Err(CoscheduleError::TooFewPrograms { name, running });
+            }
+        }
+    }
+
+    /// The CPUs on which its threads may run.
+    pub fn mask(&self) -> CpuSet {
+        self.target.mask()
+    }
+
+    /// Its processes.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.target.pids()
+    }
+
+    /// The target, to take up its metric.
+    pub fn target(&mut self) -> &mut Target {
+        &mut self.target
+    }
+
+    /// Checks that a thread has a choice among the contexts that pinwise uses.
+    ///
+    /// # Errors
+    /// No thread that runs may use two of them.
+    fn check_choice(&self, contexts: &CpuSet) -> Result<(), CoscheduleError> {
+        let own = self.scanned.iter().filter_map(|one| affinity::own(one.id.tid).ok());
+        let masks: Vec<CpuSet> = own.collect();
+        if masks.iter().any(|mask| mask.intersection(contexts).len() >= 2) {
+            return Ok(());
+        }
+        let theirs = masks.iter().fold(CpuSet::new(), |all, mask| all.union(mask));
+        let (name, contexts) = (self.target.name().to_owned(), contexts.clone());
+        Err(CoscheduleError::NoChoice { name, theirs, contexts })
+    }
+}
+
+impl CoscheduledTestbed {
+    /// Of programs that run, on the contexts that `options` name.
+    ///
+    /// # Errors
+    /// The affinities of the threads leave nothing to choose.
+    pub fn new(
+        found: FoundPrograms,
+        machine: Machine,
+        options: CoscheduleOptions,
+        cancelled: Interrupt,
+    ) -> Result<Self, CoscheduleError> {
+        let contexts: CpuSet =
+            options.cores.iter().flatten().map(|&context| CpuId(context as u32)).collect();
+        found.check_choice(&contexts)?;
+        if options.cookies {
+            found.target.check_cookies()?;
+        }
+        let threads: Vec<Thread> = found.scanned.iter().map(|one| one.thread.clone()).collect();
+        let workload = Workload { name: found.target.name().to_owned(), threads };
+        let unit = match &options.meter {
+            Some((meter, _)) => meter.unit().clone(),
+            None => Unit::rate("instructions/s"),
+        };
+        let pace = QuantumPace::new(options.quantum, machine.online().len());
+        let now = Instant::now();
+        let mut quanta = Quanta {
+            target: found.target,
+            named: found.named,
+            threads: TrackedThreads::default(),
+            cores: options.cores,
+            contexts,
+            counts: options.counts,
+            grouped: options.cookies.then(BTreeMap::new),
+            decision: options.decision,
+            forks: ForkWatch::default(),
+            listed: now,
+            moves: None,
+            random: Random::new(0),
+            pace,
+            wanted: options.quantum,
+            next: now,
+            looked: (now, own_time()),
+            failure: None,
+            account: None,
+            period: PeriodAccount::new(now),
+            moved_by_others: 0,
+            cancelled,
+        };
+        let new = quanta.target.threads();
+        quanta.threads.follow(&Changes { new, gone: Vec::new() }, &quanta.contexts);
+        Ok(Self { quanta, meter: options.meter, machine, workload, unit, notes: options.notes })
+    }
+
+    /// Notes on the metric, and on what happened to threads.
+    pub fn notes(&self) -> Vec<ProgramNote> {
+        let by_others = self.quanta.moved_by_others;
+        let others =
+            (by_others > 0).then_some(ProgramNote::ThreadsLeftToOthers { threads: by_others });
+        self.notes.iter().cloned().chain(others).collect()
+    }
+
+    /// The processes of the programs.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.quanta.target.pids()
+    }
+
+    /// Whether the programs have ended.
+    pub fn is_gone(&self) -> bool {
+        self.quanta.target.is_gone()
+    }
+
+    /// Decides for a quantum as [`ThreadMoves`] says, and moves nothing. Returns the thread, the
+    /// name of its program and its context of each move.
+    ///
+    /// # Errors
+    /// The programs have ended, or cannot be read.
+    pub fn preview(
+        &mut self,
+        moves: ThreadMoves,
+    ) -> Result<Vec<(ThreadId, String, usize)>, CoscheduleError> {
+        let quanta = &mut self.quanta;
+        quanta.moves = Some(moves);
+        pause(quanta.pace.quantum(), &quanta.cancelled);
+        quanta.read()?;
+        let decided = quanta.decide();
+        let mut would = Vec::new();
+        for (id, context) in decided {
+            // The next quantum is decided as if this one had been done.
+            quanta.threads.keep(id, context);
+            if let Some((name, context)) = quanta.threads.kept_of(id) {
+                would.push((id, name.to_owned(), context));
+            }
+        }
+        Ok(would)
+    }
+}
+
+/// What is added up over a period.
+struct PeriodAccount {
+    begin: Instant,
+    quanta: u64,
+    moves: u64,
+    begun: u64,
+    ended: u64,
+    /// CPU time of pinwise when the period began.
+    own_time: Duration,
+}
+
+impl PeriodAccount {
+    fn new(begin: Instant) -> Self {
+        Self { begin, quanta: 0, moves: 0, begun: 0, ended: 0, own_time: own_time() }
+    }
+}
+
+/// CPU time of this process so far.
+fn own_time() -> Duration {
+    sys::cpu_time(std::process::id() as i32).unwrap_or_default()
+}
+
+/// CPU time of the calling thread so far.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// The loop of quanta.
+struct Quanta {
+    target: Target,
+    named: Vec<Pid>,
+    threads: TrackedThreads,
+    cores: Vec<Vec<usize>>,
+    contexts: CpuSet,
+    counts: Option<Box<dyn CountSource>>,
+    /// The core of each process that has a cookie; `None`: affinities are set, and no cookies.
+    grouped: Option<BTreeMap<Pid, usize>>,
+    decision: MoveDecision,
+    forks: ForkWatch,
+    /// When all processes were listed.
+    listed: Instant,
+    /// How threads are moved; `None`: not at all.
+    moves: Option<ThreadMoves>,
+    random: Random,
+    pace: QuantumPace,
+    wanted: Duration,
+    /// When the next quantum ends.
+    next: Instant,
+    /// When the last look ended, and the CPU time of pinwise then.
+    looked: (Instant, Duration),
+    failure: Option<CoscheduleError>,
+    /// Since when programs are seen in this period.
+    account: Option<Instant>,
+    period: PeriodAccount,
+    moved_by_others: u64,
+    cancelled: Interrupt,
+}
+
+impl Quanta {
+    /// Why no more periods can be measured: the programs have ended.
+    fn over(&mut self) -> Option<MeasureError> {
+        let few = |named: &[Pid]| {
+            named.len() >= 2 && named.iter().filter(|&&pid| !process::ended(pid)).count() < 2
+        };
+        let ended = self.target.check().is_err() || few(&self.named);
+        ended.then(|| MeasureError::expired("fewer than two of the programs still run"))
+    }
+
+    /// Begins a period.
+    fn begin(&mut self, moves: Option<ThreadMoves>) -> Result<(), CoscheduleError> {
+        self.period = PeriodAccount::new(Instant::now());
+        (self.account, self.failure) = (None, None);
+        self.release()?;
+        self.moves = moves;
+        let seed = match moves {
+            Some(ThreadMoves::Dealt(seed)) => seed,
+            _ => self.random.bits(),
+        };
+        self.random = Random::new(seed);
+        if moves.is_none() && self.grouped.is_none() {
+            self.moves = Some(ThreadMoves::Dealt(seed));
+            self.look()?;
+            self.moves = None;
+            self.release()?;
+            self.period.moves = 0;
+        } else {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves all threads to the kernel, as it found them.
+    fn release(&mut self) -> Result<(), CoscheduleError> {
+        match &mut self.grouped {
+            Some(grouped) => {
+                grouped.clear();
+                self.target.clear_cookies()?;
+            }
+            None => self.target.unpin()?,
+        }
+        self.threads.release();
+        Ok(())
+    }
+
+    /// Gives processes on one core the same cookie, and those on different cores different ones.
+    fn share_cookies(&mut self, moves: &[(ThreadId, usize)]) -> Result<(), CoscheduleError> {
+        for &(id, context) in moves {
+            self.threads.keep(id, context);
+        }
+        let now = cores_of(self.threads.kept(), &self.cores);
+        if self.grouped.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        let mut groups: BTreeMap<usize, Vec<Pid>> = BTreeMap::new();
+        now.iter().for_each(|(&pid, &core)| groups.entry(core).or_default().push(pid));
+        let groups: Vec<Vec<Pid>> = groups.into_values().collect();
+        self.period.moves += now.len() as u64;
+        self.grouped = Some(now);
+        Ok(self.target.share_cookies(&groups)?)
+    }
+
+    /// Looks at the threads if the quantum is over. A failure is kept for the end of the period.
+    fn look_if_due(&mut self, measured_from: Instant) {
+        let now = Instant::now();
+        if self.failure.is_some() || now < self.next {
+            return;
+        }
+        if let Err(error) = self.look() {
+            self.failure = Some(error);
+        } else if self.account.is_none() && now >= measured_from {
+            // What was read until now belongs to the beginning of the period.
+            self.threads.begin_account();
+            self.account = Some(now);
+        }
+    }
+
+    /// Ends a quantum: looks at all threads, decides, and moves.
+    fn look(&mut self) -> Result<(), CoscheduleError> {
+        let (before, all_before) = (thread_time(), own_time());
+        self.read()?;
+        let decided = self.decide();
+        self.apply(&decided)?;
+        self.period.quanta += 1;
+        let (now, all) = (Instant::now(), own_time());
+        let look = thread_time().saturating_sub(before);
+        let rest = all_before.saturating_sub(self.looked.1);
+        self.pace.spent(look, rest, now.duration_since(self.looked.0));
+        self.looked = (now, all);
+        self.next = now + self.pace.quantum();
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), CoscheduleError> {
+        let listing = self.listed.elapsed() >= LISTING && self.forks.any();
+        let changes = if listing {
+            self.listed = Instant::now();
+            self.target.refresh()?
+        } else {
+            self.target.refresh_threads()?
+        };
+        self.period.begun += changes.new.len() as u64;
+        self.period.ended += changes.gone.len() as u64;
+        self.target.forget(&changes.gone);
+        self.threads.follow(&changes, &self.contexts);
+        let counts = match &mut self.counts {
+            Some(counts) => {
+                let ids = self.threads.ids();
+                let counted = counts.read(&ids)?;
+                ids.into_iter().zip(counted).filter_map(|(id, one)| Some((id, one?))).collect()
+            }
+            None => HashMap::new(),
+        };
+        self.threads.read(counts, self.account.is_some());
+        Ok(())
+    }
+
+    /// The threads to move, and where to.
+    fn decide(&mut self) -> Vec<(ThreadId, usize)> {
+        let decided = match self.moves {
+            None => return Vec::new(),
+            Some(ThreadMoves::Counted) => (self.decision)(&self.threads.observed(true)),
+            Some(moves) => {
+                let contexts: Vec<usize> = match moves {
+                    ThreadMoves::Apart => {
+                        self.cores.iter().filter_map(|core| core.first()).copied().collect()
+                    }
+                    _ => self.cores.iter().flatten().copied().collect(),
+                };
+                deal(&self.threads.observed(false), &contexts, &mut self.random)
+            }
+        };
+        let known = decided.into_iter();
+        known.filter_map(|(number, context)| Some((self.threads.id(number)?, context))).collect()
+    }
+
+    fn apply(&mut self, moves: &[(ThreadId, usize)]) -> Result<(), CoscheduleError> {
+        if moves.is_empty() {
+            return Ok(());
+        }
+        if self.grouped.is_some() {
+            return self.share_cookies(moves);
+        }
+        let cpus: Vec<(ThreadId, CpuSet)> = moves
+            .iter()
+            .map(|&(id, context)| (id, [CpuId(context as u32)].into_iter().collect()))
+            .collect();
+        let wanted: Vec<(ThreadId, &CpuSet)> = cpus.iter().map(|(id, cpus)| (*id, cpus)).collect();
+        let gone = self.target.pin(&wanted)?;
+        self.target.forget(&gone);
+        for &(id, context) in moves.iter().filter(|(id, _)| !gone.contains(id)) {
+            self.threads.keep(id, context);
+            self.period.moves += 1;
+        }
+        for moved in self.target.moved()? {
+            self.moved_by_others += 1;
+            self.threads.leave(moved.id);
+        }
+        Ok(())
+    }
+
+    /// What the period showed.
+    fn showed(&mut self) -> CoscheduledPeriod {
+        let seconds = self.account.map_or(0.0, |since| since.elapsed().as_secs_f64());
+        let programs = if seconds > 0.0 { self.threads.account(seconds) } else { Vec::new() };
+        CoscheduledPeriod {
+            programs,
+            seconds,
+            whole: self.period.begin.elapsed().as_secs_f64(),
+            quanta: self.period.quanta,
+            moves: self.period.moves,
+            begun: self.period.begun,
+            ended: self.period.ended,
+            cost: own_time().saturating_sub(self.period.own_time).as_secs_f64(),
+        }
+    }
+}
+
+/// The core of each process: the one that most of its threads are kept to.
+fn cores_of(
+    kept: impl Iterator<Item = (Pid, usize)>,
+    cores: &[Vec<usize>],
+) -> BTreeMap<Pid, usize> {
+    let mut threads: BTreeMap<Pid, Vec<usize>> = BTreeMap::new();
+    for (pid, context) in kept {
+        let core = cores.iter().position(|core| core.contains(&context));
+        let own = threads.entry(pid).or_insert_with(|| vec![0; cores.len()]);
+        core.into_iter().for_each(|core| own[core] += 1);
+    }
+    let most = |counts: Vec<usize>| {
+        (0..counts.len()).rev().max_by_key(|&core| counts[core]).unwrap_or_default()
+    };
+    threads.into_iter().map(|(pid, counts)| (pid, most(counts))).collect()
+}
+
+impl Testbed for CoscheduledTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// Measures a period of `effort.windows` quanta.
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let moves = match setting {
+            Setting::Unpinned => None,
+            Setting::Coscheduled(moves) => Some(*moves),
+            other => return Err(MeasureError::unsupported(&self.workload.name, other)),
+        };
+        if let Some(over) = self.quanta.over() {
+            return Err(over);
+        }
+        let _punctual = RealtimeClass::raise();
+        let shortest = self.meter.as_ref().map_or(Duration::ZERO, |(_, shortest)| *shortest);
+        let quanta = self.quanta.wanted.mul_f64(effort.windows);
+        let length = quanta.max(LEAST_QUANTA * self.quanta.pace.quantum()).max(shortest * 5 / 4);
+        let settle = length / 5;
+        self.quanta.begin(moves)?;
+        let begin = self.quanta.period.begin;
+        let (measured_from, end) = (begin + settle, begin + length);
+        let cancelled = self.quanta.cancelled.clone();
+        let quanta = RefCell::new(&mut self.quanta);
+        // A meter asks at least every 20 ms whether to stop.
+        let stop = || {
+            let mut quanta = quanta.borrow_mut();
+            quanta.look_if_due(measured_from);
+            quanta.failure.is_some() || cancelled.came() || quanta.over().is_some()
+        };
+        let measured = match &mut self.meter {
+            Some((meter, _)) => {
+                meter.moved();
+                let left = measured_from.saturating_duration_since(Instant::now());
+                meter.measure(left, length - settle, &stop).map(|measured| measured.performance)
+            }
+            None => {
+                while !stop() && Instant::now() < end {
+                    std::thread::sleep(NAP);
+                }
+                Ok(0.0)
+            }
+        };
+        if cancelled.came() {
+            return Err(MeasureError::interrupted());
+        }
+        if let Some(failure) = self.quanta.failure.take() {
+            // A program that ends is no failure.
+            return Err(self.quanta.over().unwrap_or_else(|| failure.into()));
+        }
+        let measured = measured.map_err(|error| self.quanta.over().unwrap_or(error))?;
+        if let Some(over) = self.quanta.over() {
+            return Err(over);
+        }
+        let showed = self.quanta.showed();
+        let instructions = showed.programs.iter().filter_map(|program| program.instructions).sum();
+        let performance = if self.meter.is_some() { measured } else { instructions };
+        if showed.programs.is_empty() {
+            let message = "no program ran in a period of moves: put them under load";
+            return Err(MeasureError::new(Retry::Same, message));
+        }
+        let seconds = Duration::from_secs_f64(showed.seconds);
+        let detail = Detail::of(&showed);
+        Ok(Measurement { detail, ..Measurement::new(performance, seconds) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_on_the_core_of_most_of_its_threads() {
+        let cores = [vec![0, 4], vec![1, 5]];
+        let kept = [(7, 0), (7, 5), (7, 1), (8, 4), (9, 5), (9, 0)];
+        let kept = kept.into_iter().map(|(pid, context)| (Pid(pid), context));
+        let expected = [(7, 1), (8, 0), (9, 0)].map(|(pid, core)| (Pid(pid), core));
+        assert_eq!(cores_of(kept, &cores), BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,51 @@
+//! Why programs cannot be co-scheduled.
+
+use pinwise_counters::CountError;
+use pinwise_linux::TargetError;
+use pinwise_measure::{MeasureError, Retry};
+use pinwise_topology::CpuSet;
+
+/// Why programs cannot be co-scheduled. One line: what failed, on what, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CoscheduleError {
+    /// The programs cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// There is nothing to schedule beside each other.
+    #[error(
+        "co-scheduling takes two programs that run, and {} does in {name}: name more with --pid, \
+         or put them under load; pinwise place is for the threads of one program",
+        if *.running == 0 { "none" } else { "one" }
+    )]
+    TooFewPrograms {
+        /// What was named.
+        name: String,
+        /// The programs in it that run: none or one.
+        running: usize,
+    },
+    /// Threads cannot be counted any more.
+    #[error(transparent)]
+    Count(#[from] CountError),
+    /// No thread may use two of the contexts.
+    #[error(
+        "the threads of {name} may run on CPU {theirs}, and none of them on two of {contexts}, so \
+         none can be moved: widen their affinities (taskset -acp {contexts} PID), or change --cpus"
+    )]
+    NoChoice {
+        /// What was named.
+        name: String,
+        /// The CPUs of all its threads together.
+        theirs: CpuSet,
+        /// The contexts that may be used.
+        contexts: CpuSet,
+    },
+}
+
+impl From<CoscheduleError> for MeasureError {
+    fn from(error: CoscheduleError) -> Self {
+        match error {
+            CoscheduleError::Target(error) => error.into(),
+            error => Self::new(Retry::Never, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Threads of several programs, moved quantum after quantum and put back.
+
+use crate::live::whole;
+use crate::programs::*;
+use pinwise_linux::{Pid, Scope, affinity};
+use pinwise_measure::{CoscheduledPeriod, Effort, Interrupt, Retry, Setting, Testbed, ThreadMoves};
+use pinwise_programs::{CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms};
+use pinwise_topology::CpuSet;
+use std::time::{Duration, Instant};
+
+fn found(pids: &[Pid]) -> Result<FoundPrograms, CoscheduleError> {
+    FoundPrograms::attach(Scope::Processes(pids.to_vec()), &Interrupt::default())
+}
+
+/// All contexts share a level. Nothing is counted.
+fn options() -> CoscheduleOptions {
+    let cores = vec![whole().iter().map(|cpu| cpu.0 as usize).collect()];
+    CoscheduleOptions {
+        quantum: Duration::from_millis(10),
+        cores,
+        meter: Some((reading(|| 100.0), Duration::ZERO)),
+        counts: None,
+        cookies: false,
+        decision: Box::new(|_| Vec::new()),
+        notes: Vec::new(),
+    }
+}
+
+fn testbed(pids: &[Pid], options: CoscheduleOptions) -> CoscheduledTestbed {
+    let found = found(pids).unwrap();
+    CoscheduledTestbed::new(found, machine(), options, Interrupt::default()).unwrap()
+}
+
+fn period(testbed: &mut CoscheduledTestbed, setting: Setting, windows: f64) -> CoscheduledPeriod {
+    let measured = testbed.measure(&setting, Effort { windows }).unwrap();
+    measured.detail.unwrap().read().unwrap()
+}
+
+#[test]
+fn threads_are_dealt_within_their_masks_and_put_back() {
+    if !enough_cpus() {
+        return;
+    }
+    let programs = [Program::start("spin 2"), Program::start("spin 2")];
+    let threads = programs.each_ref().map(|program| program.threads("spin-", 2)).concat();
+    let confined: CpuSet = whole().iter().skip(1).take(1).collect();
+    affinity::set(threads[3], &confined).unwrap();
+    let before = masks(&threads);
+    let pids = programs.each_ref().map(Program::pid);
+    let mut testbed = testbed(&pids, options());
+
+    let dealt = Setting::Coscheduled(ThreadMoves::Dealt(3));
+    let showed = period(&mut testbed, dealt.clone(), 20.0);
+    let pinned = masks(&threads);
+    assert!(pinned.iter().all(|mask| mask.len() == 1), "{pinned:?}");
+    assert_eq!(pinned[3], confined);
+    assert!(showed.quanta >= 2 && showed.cost > 0.0, "{showed:?}");
+    // Both programs have the same name.
+    let [program] = &showed.programs[..] else { panic!("{showed:?}") };
+    assert!(program.processes == 2 && program.ran > 0.0, "{program:?}");
+
+    let apart = Setting::Coscheduled(ThreadMoves::Apart);
+    period(&mut testbed, apart, 10.0);
+    let first: CpuSet = whole().iter().take(1).collect();
+    let one_core = masks(&threads[..3]);
+    assert!(one_core.iter().all(|mask| *mask == first), "{one_core:?}");
+
+    period(&mut testbed, Setting::Unpinned, 10.0);
+    assert_eq!(masks(&threads), before, "as found is as it was");
+    period(&mut testbed, dealt, 5.0);
+    drop(testbed);
+    assert_eq!(masks(&threads), before, "and so is the end");
+}
+
+#[test]
+fn a_rule_moves_threads_and_programs_that_end_are_the_end() {
+    if !enough_cpus() {
+        return;
+    }
+    let (one, other) = (Program::start("spin 1"), Program::start("spin 1"));
+    let threads = [one.threads("spin-", 1), other.threads("spin-", 1)].concat();
+    let before = masks(&threads);
+    let last = whole().iter().last().unwrap();
+    // All on the last context.
+    let decision = move |threads: &[pinwise_measure::ObservedThread]| {
+        let last = last.0 as usize;
+        let busy = threads.iter().filter(|one| one.busy > 0.5 && one.context != Some(last));
+        busy.map(|one| (one.id, last)).collect()
+    };
+    let options = CoscheduleOptions { decision: Box::new(decision), ..options() };
+    let mut testbed = testbed(&[one.pid(), other.pid()], options);
+    period(&mut testbed, Setting::Coscheduled(ThreadMoves::Counted), 30.0);
+    assert!(masks(&threads).iter().all(|mask| *mask == [last].into_iter().collect()));
+    drop(other);
+    let error = testbed.measure(&Setting::Unpinned, Effort { windows: 5.0 }).unwrap_err();
+    assert!(error.expired && error.retry == Retry::Never, "{error}");
+    drop(testbed);
+    assert_eq!(masks(&threads[..1]), before[..1]);
+}
+
+#[test]
+fn threads_that_come_and_go_do_no_harm() {
+    if !enough_cpus() {
+        return;
+    }
+    // A hundred threads a second begin and end.
+    let programs = [Program::start("breed"), Program::start("spin 1")];
+    let threads = [programs[0].threads("breeder", 1), programs[1].threads("spin-", 1)].concat();
+    let before = masks(&threads);
+    let mut testbed = testbed(&programs.each_ref().map(Program::pid), options());
+    let begin = Instant::now();
+    let mut begun = 0;
+    for seed in 0..4 {
+        begun += period(&mut testbed, Setting::Coscheduled(ThreadMoves::Dealt(seed)), 50.0).begun;
+    }
+    assert!(begun >= 20, "{begun} threads in {:?}", begin.elapsed());
+    drop(testbed);
+    assert_eq!(masks(&threads), before);
+    let all: Vec<_> = pinwise_linux::process::threads(programs[0].pid()).unwrap();
+    let narrow: Vec<_> = all
+        .into_iter()
+        .filter(|&tid| affinity::own(tid).is_ok_and(|mask| mask != before[0]))
+        .collect();
+    assert!(narrow.is_empty(), "{narrow:?} kept a pin");
+}
+
+#[test]
+fn one_program_or_no_choice_is_refused_with_a_remedy() {
+    if !enough_cpus() {
+        return;
+    }
+    let one = Program::start("spin 1");
+    let error = found(&[one.pid()]).err().unwrap().to_string();
+    assert!(error.contains("takes two programs") && error.contains("--pid"), "{error}");
+    let other = Program::start("spin 1");
+    let threads = [one.threads("spin-", 1), other.threads("spin-", 1)].concat();
+    for (thread, cpu) in threads.iter().zip(whole().iter()) {
+        affinity::set(*thread, &[cpu].into_iter().collect()).unwrap();
+    }
+    let found = found(&[one.pid(), other.pid()]).unwrap();
+    let refused = CoscheduledTestbed::new(found, machine(), options(), Interrupt::default());
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("none of them on two of") && error.contains("taskset"), "{error}");
+}
