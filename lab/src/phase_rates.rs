@@ -1,7 +1,7 @@
 //! What phases of two programs do beside each other on a core, computed once.
 //!
 //! A phase is one of [`PhasedProgram::phases`]. All phases of all programs are numbered. Each runs
-//! alone, and beside each phase of each other program. What came out is kept in a file, so a study
+//! alone, from cold caches and from warm ones, and beside each phase of each other program. What came out is kept in a file, so a study
 //! that is repeated begins at once. A file of other descriptions or other cycles is not used.
 
 use crate::parallel::each;
@@ -22,6 +22,8 @@ pub struct PhaseRates {
     /// The number of each program's first phase.
     firsts: Vec<usize>,
     alone: Vec<CounterValues>,
+    /// Cycles that a phase loses until its data and code are in the caches.
+    cold_cycles: Vec<f64>,
     /// By two phases: what the first does beside the second. `None` within one program.
     beside: Vec<Vec<Option<CounterValues>>>,
 }
@@ -58,7 +60,10 @@ impl PhaseRates {
             let append = Mutex::new(append);
             let made = each(&missing, |phases| {
                 let run: Vec<&StreamProgram> = phases.iter().map(|&phase| streams[phase]).collect();
-                let values = events(core, &run, SEED, CYCLES.0, CYCLES.1);
+                let mut values = events(core, &run, SEED, CYCLES.0, CYCLES.1);
+                if let [alone] = run[..] {
+                    values.extend(events(core, &[alone], SEED, 0, CYCLES.0));
+                }
                 let line = write_line(phases, &values);
                 append.lock().expect("no other panics").write_all(line.as_bytes())?;
                 Ok((phases.clone(), values))
@@ -73,8 +78,13 @@ impl PhaseRates {
             let values = known.get(&vec![one.min(two), one.max(two)])?;
             Some(values[usize::from(one > two)])
         };
+        let cold = |one: usize| {
+            let [warm, cold] = [0, 1].map(|part| known[&vec![one]][part]);
+            (cold.cycles as f64 - cold.micro_ops as f64 / warm.per_cycle()).max(0.0)
+        };
         Ok(Self {
             alone: phases.clone().map(|one| known[&vec![one]][0]).collect(),
+            cold_cycles: phases.clone().map(cold).collect(),
             beside: phases
                 .clone()
                 .map(|one| phases.clone().map(|two| beside(one, two)).collect())
@@ -86,6 +96,11 @@ impl PhaseRates {
     /// The number of a program's phase.
     pub fn phase(&self, program: usize, phase: usize) -> usize {
         self.firsts[program] + phase
+    }
+
+    /// Cycles that a phase loses, alone, until its data and code are in the caches.
+    pub fn cold_cycles(&self, phase: usize) -> f64 {
+        self.cold_cycles[phase]
     }
 
     /// Events of a phase, beside another one or alone.
@@ -109,12 +124,15 @@ fn digest(text: &str) -> u64 {
 
 /// The phases, seven numbers for each, and a point that shows that the line is whole.
 fn write_line(phases: &[usize], values: &[CounterValues]) -> String {
-    let numbers = values.iter().flat_map(|one| {
+    let mut numbers = values.iter().flat_map(|one| {
         let CounterValues { cycles, micro_ops, branches, mispredicted, .. } = *one;
         [cycles, micro_ops, branches, mispredicted, one.trace_misses, one.l2_misses, one.fp]
     });
-    let all = phases.iter().map(|&phase| phase as u64).chain(numbers);
-    all.map(|number| number.to_string()).collect::<Vec<_>>().join(" ") + " .\n"
+    let words = |all: &mut dyn Iterator<Item = u64>| {
+        all.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let phases = words(&mut phases.iter().map(|&phase| phase as u64));
+    format!("{phases} : {} .\n", words(&mut numbers))
 }
 
 fn read(file: &Path, head: &str) -> io::Result<HashMap<Vec<usize>, Vec<CounterValues>>> {
@@ -130,14 +148,11 @@ fn read(file: &Path, head: &str) -> io::Result<HashMap<Vec<usize>, Vec<CounterVa
 }
 
 fn read_line(line: &str) -> Option<(Vec<usize>, Vec<CounterValues>)> {
-    let words = line.strip_suffix(" .")?.split(' ');
-    let numbers: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    let count = numbers.len() / 8;
-    if !numbers.len().is_multiple_of(8) {
-        return None;
-    }
-    let phases = numbers[..count].iter().map(|&phase| phase as usize).collect();
-    let values = numbers[count..].chunks(7).map(|of| CounterValues {
+    let (phases, numbers) = line.strip_suffix(" .")?.split_once(" : ")?;
+    let phases = phases.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let numbers: Vec<u64> =
+        numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let values = numbers.chunks_exact(7).map(|of| CounterValues {
         cycles: of[0],
         micro_ops: of[1],
         branches: of[2],

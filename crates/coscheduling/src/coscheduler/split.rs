@@ -28,7 +28,7 @@ const LOAD_SLACK: f64 = 0.1;
 /// A move for balance lowers the larger of two loads by at least this.
 const LOAD_GAIN: f64 = 0.2;
 /// Other begins of the local search, and the most threads with which it has them.
-const BEGINS: (usize, usize) = (12, 24);
+const BEGINS: (usize, usize) = (6, 24);
 /// The most seats that are matched exactly.
 const MATCHED: usize = 16;
 
@@ -54,6 +54,24 @@ pub(super) struct SplitProblem {
     pub(super) objective: CoscheduleObjective,
     /// How much better another split has to be, as a share.
     pub(super) margin: f64,
+}
+
+/// A change of the seat of a thread.
+#[derive(Clone, Copy, Debug)]
+enum SeatChange {
+    /// With this thread.
+    Swap(usize),
+    /// To this seat.
+    Move(usize),
+}
+
+impl SeatChange {
+    fn apply(self, seats: &mut [usize], one: usize) {
+        match self {
+            Self::Swap(two) => seats.swap(one, two),
+            Self::Move(to) => seats[one] = to,
+        }
+    }
 }
 
 impl SplitProblem {
@@ -111,18 +129,19 @@ impl SplitProblem {
         let mut load = vec![0.0; self.cores.len()];
         here.iter().for_each(|&thread| load[seats[thread]] += self.threads[thread].busy);
         let share = |thread: usize| self.threads[thread].busy / load[seats[thread]].max(1.0);
+        let here: Vec<(usize, f64)> = here.iter().map(|&thread| (thread, share(thread))).collect();
+        let siblings = |seat: usize| {
+            let all = 0..self.cores.len();
+            all.filter(move |&other| other != seat && self.cores[other] == self.cores[seat])
+        };
         let mut sum = 0.0;
-        let mut lost = vec![0.0; self.cores.len()];
-        for &one in &here {
-            lost.fill(0.0);
-            for &other in &here {
-                let [seat, beside] = [seats[one], seats[other]];
-                if beside != seat && self.cores[beside] == self.cores[seat] {
-                    lost[beside] += share(other) * (1.0 - self.speeds[one][other]);
-                }
-            }
-            let speed: f64 = lost.iter().map(|lost| 1.0 - lost).product();
-            sum += share(one) * self.worth(speed, fair[one]);
+        for &(one, share) in &here {
+            let lost = |sibling: usize| -> f64 {
+                let there = here.iter().filter(|(other, _)| seats[*other] == sibling);
+                there.map(|(other, share)| share * (1.0 - self.speeds[one][*other])).sum()
+            };
+            let speed: f64 = siblings(seats[one]).map(|sibling| 1.0 - lost(sibling)).product();
+            sum += share * self.worth(speed, fair[one]);
         }
         sum
     }
@@ -245,7 +264,7 @@ impl SplitProblem {
             let mut other = now.to_vec();
             for _ in 0..threads {
                 let [one, two] = [0; 2].map(|_| random.below(threads as u64) as usize);
-                if self.may_swap(&other, one, two) {
+                if self.may_swap(&other, &self.loads(&other), one, two) {
                     other.swap(one, two);
                 }
             }
@@ -258,13 +277,12 @@ impl SplitProblem {
         best
     }
 
-    fn may_swap(&self, seats: &[usize], one: usize, two: usize) -> bool {
+    fn may_swap(&self, seats: &[usize], loads: &[f64], one: usize, two: usize) -> bool {
         let [first, second] = [&self.threads[one], &self.threads[two]];
         let [from, to] = [seats[one], seats[two]];
         if from == to || !first.allowed[to] || !second.allowed[from] {
             return false;
         }
-        let loads = self.loads(seats);
         let more = first.busy - second.busy;
         (loads[from] - more).max(loads[to] + more) <= loads[from].max(loads[to]) + LOAD_SLACK
     }
@@ -274,46 +292,57 @@ impl SplitProblem {
         let threads = self.threads.len();
         // The score rises with each change, so this ends; the bound is for rounding.
         for _ in 0..4 * threads {
-            let mut changed = false;
+            let before = seats.clone();
             for one in 0..threads {
-                let swaps = (one + 1..threads).filter(|&two| self.may_swap(&seats, one, two));
-                let swaps: Vec<Vec<usize>> = swaps
-                    .map(|two| {
-                        let mut other = seats.clone();
-                        other.swap(one, two);
-                        other
-                    })
-                    .collect();
-                let loads = self.loads(&seats);
-                let thread = &self.threads[one];
-                let is_free = |&to: &usize| {
-                    let load = loads[to] + thread.busy;
-                    thread.allowed[to] && load <= loads[seats[one]] + LOAD_SLACK
-                };
-                let moves = (0..loads.len()).filter(|to| *to != seats[one]).filter(is_free);
-                let moves = moves.map(|to| {
-                    let mut other = seats.clone();
-                    other[one] = to;
-                    other
-                });
-                let gain = |other: &Vec<usize>| {
-                    let differs = other.iter().zip(&seats).position(|(to, from)| to != from);
-                    let first = differs.expect("something changed");
-                    let cores = [self.cores[seats[first]], self.cores[other[first]]];
-                    self.score_of(other, fair, cores) - self.score_of(&seats, fair, cores)
-                };
-                let all = swaps.into_iter().chain(moves).map(|other| (gain(&other), other));
-                let best = all.max_by(|one, other| one.0.total_cmp(&other.0));
-                if let Some((_, other)) = best.filter(|(gain, _)| *gain > 1e-9) {
-                    seats = other;
-                    changed = true;
+                let mut best = (1e-9, None);
+                for change in self.changes(&seats, one) {
+                    let gain = self.gain(&mut seats, fair, one, change);
+                    if gain > best.0 {
+                        best = (gain, Some(change));
+                    }
+                }
+                if let Some(change) = best.1 {
+                    change.apply(&mut seats, one);
                 }
             }
-            if !changed {
+            if seats == before {
                 break;
             }
         }
         seats
+    }
+
+    /// What a thread may do without less balance.
+    fn changes(&self, seats: &[usize], one: usize) -> Vec<SeatChange> {
+        let loads = self.loads(seats);
+        let thread = &self.threads[one];
+        let swaps = (one + 1..self.threads.len())
+            .filter(|&two| self.may_swap(seats, &loads, one, two))
+            .map(SeatChange::Swap);
+        let fits = |&to: &usize| {
+            let load = loads[to] + thread.busy;
+            to != seats[one] && thread.allowed[to] && load <= loads[seats[one]] + LOAD_SLACK
+        };
+        swaps.chain((0..loads.len()).filter(fits).map(SeatChange::Move)).collect()
+    }
+
+    /// How much more the cores that a change concerns are worth after it.
+    fn gain(&self, seats: &mut [usize], fair: &[f64], one: usize, change: SeatChange) -> f64 {
+        let to = match change {
+            SeatChange::Swap(two) => seats[two],
+            SeatChange::Move(to) => to,
+        };
+        let cores = [self.cores[seats[one]], self.cores[to]];
+        let before = self.score_of(seats, fair, cores);
+        let from = seats[one];
+        change.apply(seats, one);
+        let after = self.score_of(seats, fair, cores);
+        let back = match change {
+            SeatChange::Swap(_) => change,
+            SeatChange::Move(_) => SeatChange::Move(from),
+        };
+        back.apply(seats, one);
+        after - before
     }
 
     /// Exchanges seats of one core if more threads then stay where they are.
