@@ -85,6 +85,11 @@ const MARGIN: f64 = 0.01;
 /// The step of smoothed counts and loads towards those of the last quantum.
 const SMOOTHING: f64 = 0.2;
 
+/// How many turns each thread has, about, before the split changes again.
+const TURNS: usize = 3;
+/// What is left, after a quantum, of who met whom.
+const MET_KEPT: f64 = 0.95;
+
 /// Decides quantum after quantum.
 #[derive(Clone, Debug)]
 pub struct Coscheduler {
@@ -96,6 +101,10 @@ pub struct Coscheduler {
     threads: BTreeMap<u64, SmoothedThread>,
     experience: Experience,
     groups: MissGroups,
+    /// By two threads: for how many quanta they ran beside each other since the last change.
+    met: BTreeMap<(u64, u64), f64>,
+    /// Quanta since then.
+    quanta: usize,
 }
 
 /// What is known of a thread.
@@ -121,6 +130,8 @@ impl Coscheduler {
             threads: BTreeMap::new(),
             experience: Experience::default(),
             groups: MissGroups::default(),
+            met: BTreeMap::new(),
+            quanta: 0,
         }
     }
 
@@ -151,6 +162,10 @@ impl Coscheduler {
                 .collect(),
             seat: self.seat(thread),
         });
+        // Until each thread had a few turns, nothing is known of who meets whom. Then no other split
+        // is better enough.
+        let turns = TURNS * threads.len().div_ceil(self.contexts.len());
+        let is_known = self.quanta >= turns;
         let problem = SplitProblem {
             cores: self.cores.clone(),
             threads: seated.collect(),
@@ -159,14 +174,36 @@ impl Coscheduler {
                 CoscheduleRule::Published(_) => CoscheduleObjective::Throughput,
                 _ => self.objective,
             },
-            margin: MARGIN,
+            met: if is_known { self.met_matrix(&threads) } else { Vec::new() },
+            margin: if is_known || !matches!(self.rule, CoscheduleRule::Seen) {
+                MARGIN
+            } else {
+                f64::INFINITY
+            },
         };
         let chosen = problem.seats();
         let moved = threads
             .iter()
             .zip(chosen)
             .filter(|(thread, seat)| thread.context != Some(self.contexts[*seat]));
-        moved.map(|(thread, seat)| (thread.id, self.contexts[seat])).collect()
+        let moved: Vec<(u64, usize)> =
+            moved.map(|(thread, seat)| (thread.id, self.contexts[seat])).collect();
+        if !moved.is_empty() {
+            self.met.clear();
+            self.quanta = 0;
+        }
+        moved
+    }
+
+    /// By two threads how long they met; empty if none did.
+    fn met_matrix(&self, threads: &[&ObservedThread]) -> Vec<Vec<f64>> {
+        if self.met.is_empty() {
+            return Vec::new();
+        }
+        let met = |one: u64, other: u64| self.met.get(&(one, other)).copied().unwrap_or(0.0);
+        let row =
+            |one: &ObservedThread| threads.iter().map(|other| met(one.id, other.id)).collect();
+        threads.iter().map(|one| row(one)).collect()
     }
 
     /// Where a thread is, if it may be there.
@@ -227,6 +264,8 @@ impl Coscheduler {
                 let is_sibling =
                     at.is_some_and(|at| at != seat && self.cores[at] == self.cores[seat]);
                 if is_sibling && longest > 0.0 {
+                    let share = ran_here / longest * ran / longest;
+                    *self.met.entry((thread.id, other.id)).or_default() += share;
                     *beside.entry(other.program).or_default() += ran / longest;
                 }
             }
@@ -237,6 +276,8 @@ impl Coscheduler {
         programs.sort_unstable();
         programs.dedup();
         self.experience.pass(&programs);
+        self.met.values_mut().for_each(|met| *met *= MET_KEPT);
+        self.quanta += 1;
     }
 
     /// By thread the context for high misses, if the published groups keep it there: the first

@@ -52,6 +52,9 @@ pub(super) struct SplitProblem {
     /// By two threads: the speed of the first beside the second. 1 is its speed alone.
     pub(super) speeds: Vec<Vec<f64>>,
     pub(super) objective: CoscheduleObjective,
+    /// By two threads: how long they ran beside each other in the split as it is. Empty: not known,
+    /// or not long enough.
+    pub(super) met: Vec<Vec<f64>>,
     /// How much better another split has to be, as a share.
     pub(super) margin: f64,
 }
@@ -84,8 +87,50 @@ impl SplitProblem {
             None => self.searched(&fair, &now),
         };
         self.name_alike(&mut best, &now);
-        let (is, would) = (self.score(&now, &fair), self.score(&best, &fair));
-        if would - is > self.margin * is.abs().max(f64::MIN_POSITIVE) { best } else { now }
+        let stays = self.threads.iter().zip(&now).all(|(thread, &seat)| thread.seat == Some(seat));
+        let is = if stays { self.score_as_met(&now, &fair) } else { self.score(&now, &fair) };
+        let needed = is + self.margin * is.abs().max(f64::MIN_POSITIVE);
+        if best == now && self.score(&now, &fair) > needed {
+            // Those meet that should not. After any swap others meet.
+            best = self.best_swap(&now, &fair);
+        }
+        if self.score(&best, &fair) > needed { best } else { now }
+    }
+
+    /// The score of the split as it is, by who really ran beside whom. The scheduler may let the
+    /// same threads meet again and again.
+    fn score_as_met(&self, seats: &[usize], fair: &[f64]) -> f64 {
+        if self.met.is_empty() {
+            return self.score(seats, fair);
+        }
+        let loads = self.loads(seats);
+        let of = |one: usize| {
+            let share = self.threads[one].busy / loads[seats[one]].max(1.0);
+            let met: f64 = self.met[one].iter().sum();
+            let beside = self.met[one].iter().zip(&self.speeds[one]);
+            let lost: f64 = beside.map(|(met, speed)| met * (1.0 - speed)).sum();
+            share * self.worth(1.0 - lost / met.max(1.0), fair[one])
+        };
+        (0..seats.len()).map(of).sum()
+    }
+
+    /// The best split that differs from this one by a swap.
+    fn best_swap(&self, now: &[usize], fair: &[f64]) -> Vec<usize> {
+        let loads = self.loads(now);
+        let mut best = (f64::NEG_INFINITY, now.to_vec());
+        for one in 0..now.len() {
+            for two in one + 1..now.len() {
+                if self.may_swap(now, &loads, one, two) {
+                    let mut other = now.to_vec();
+                    other.swap(one, two);
+                    let score = self.score(&other, fair);
+                    if score > best.0 {
+                        best = (score, other);
+                    }
+                }
+            }
+        }
+        best.1
     }
 
     /// The speed of each thread on its share, if every other one is beside it equally often.
@@ -390,6 +435,7 @@ mod tests {
             cores: cores.to_vec(),
             threads: (0..threads).map(thread).collect(),
             speeds,
+            met: Vec::new(),
             objective: CoscheduleObjective::Throughput,
             margin: 0.0,
         }
