@@ -1,8 +1,9 @@
 //! What phases of two programs do beside each other on a core, computed once.
 //!
 //! A phase is one of [`PhasedProgram::phases`]. All phases of all programs are numbered. Each runs
-//! alone, from cold caches and from warm ones, and beside each phase of each other program. What came out is kept in a file, so a study
-//! that is repeated begins at once. A file of other descriptions or other cycles is not used.
+//! alone, from cold caches and from warm ones, and beside each phase of each other program. What
+//! came out is kept in a file, so a study that is repeated begins at once. A file of other
+//! descriptions or other cycles is not used.
 
 use crate::parallel::each;
 use pinwise_smt::{CounterValues, PhasedProgram, SmtCore, StreamProgram, events};
@@ -122,11 +123,12 @@ fn digest(text: &str) -> u64 {
     })
 }
 
-/// The phases, seven numbers for each, and a point that shows that the line is whole.
+/// The phases, eight numbers for each, and a point that shows that the line is whole.
 fn write_line(phases: &[usize], values: &[CounterValues]) -> String {
     let mut numbers = values.iter().flat_map(|one| {
         let CounterValues { cycles, micro_ops, branches, mispredicted, .. } = *one;
-        [cycles, micro_ops, branches, mispredicted, one.trace_misses, one.l2_misses, one.fp]
+        let misses = [one.trace_misses, one.l1_misses, one.l2_misses];
+        [cycles, micro_ops, branches, mispredicted, misses[0], misses[1], misses[2], one.fp]
     });
     let words = |all: &mut dyn Iterator<Item = u64>| {
         all.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
@@ -152,14 +154,15 @@ fn read_line(line: &str) -> Option<(Vec<usize>, Vec<CounterValues>)> {
     let phases = phases.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
     let numbers: Vec<u64> =
         numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    let values = numbers.chunks_exact(7).map(|of| CounterValues {
+    let values = numbers.chunks_exact(8).map(|of| CounterValues {
         cycles: of[0],
         micro_ops: of[1],
         branches: of[2],
         mispredicted: of[3],
         trace_misses: of[4],
-        l2_misses: of[5],
-        fp: of[6],
+        l1_misses: of[5],
+        l2_misses: of[6],
+        fp: of[7],
     });
     Some((phases, values.collect()))
 }

@@ -101,20 +101,21 @@ struct Task {
 #[derive(Clone, Copy, Debug, Default)]
 struct TaskEvents {
     seconds: f64,
-    /// Instructions, branches, trace misses, L2 misses, fp.
-    events: [f64; 5],
+    /// As in [`COUNTED`].
+    events: [f64; 6],
 }
 
-const COUNTED: [CounterEvent; 5] = [
+const COUNTED: [CounterEvent; 6] = [
     CounterEvent::Instructions,
     CounterEvent::Branches,
     CounterEvent::FrontEndMisses,
     CounterEvent::L2Misses,
     CounterEvent::FpOperations,
+    CounterEvent::L1DataMisses,
 ];
 
 impl TaskEvents {
-    fn add(&mut self, seconds: f64, events: [f64; 5]) {
+    fn add(&mut self, seconds: f64, events: [f64; 6]) {
         self.seconds += seconds;
         self.events.iter_mut().zip(events).for_each(|(all, new)| *all += new);
     }
@@ -139,9 +140,9 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-fn event_array(values: CounterValues) -> [f64; 5] {
+fn event_array(values: CounterValues) -> [f64; 6] {
     let CounterValues { micro_ops, branches, trace_misses, l2_misses, fp, .. } = values;
-    [micro_ops, branches, trace_misses, l2_misses, fp].map(|count| count as f64)
+    [micro_ops, branches, trace_misses, l2_misses, fp, values.l1_misses].map(|count| count as f64)
 }
 
 /// A run queue of a context.

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod coscheduler;
+mod counter_model;
 mod matching;
 mod outcome;
+mod predicted_kept;
 mod run_times;
 mod search;
 mod seats;
@@ -13,10 +15,15 @@ pub use coscheduler::{
     CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, ObservedThread, PairSpeeds,
     PublishedRule, PublishedWeights, QueuedTask,
 };
+pub use counter_model::{
+    CounterModel, CounterModelError, FitQuality, PairFeatures, PredictedPair, TrainingPair,
+    published_rank, quality,
+};
 pub use matching::Matchings;
 pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
+pub use predicted_kept::counts_alone;
 pub use search::{PairsQuestion, PairsSearch};
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

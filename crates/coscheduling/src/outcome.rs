@@ -75,8 +75,16 @@ pub struct PairOutcome {
     pub unfairness: Resampled,
     /// [`crate::PairTimes::slowdowns`]
     pub slowdowns: [Resampled; 2],
-    /// Their accompanied runs. Those of a program beside itself are all counted for both.
+    /// Their accompanied runs. Those of a program beside itself are all counted for both. None if
+    /// a model predicts the pair.
     pub runs: [usize; 2],
+}
+
+impl PairOutcome {
+    /// Whether a model predicts it, and no run was made.
+    pub fn is_predicted(&self) -> bool {
+        self.runs == [0, 0]
+    }
 }
 
 /// What a program leaves to the others beside it.
@@ -176,7 +184,7 @@ pub struct PairsOutcome {
     pub apart: Vec<usize>,
     /// Each program alone, in order; `None` for one that has not run.
     pub alone: Vec<Option<SoloOutcome>>,
-    /// Each pair that was measured.
+    /// Each pair that was measured, or predicted.
     pub pairs: Vec<PairOutcome>,
     /// Each program as a neighbour, the best first; empty before every pair was measured.
     pub neighbours: Vec<Neighbour>,
@@ -187,7 +195,7 @@ pub struct PairsOutcome {
 impl PairsOutcome {
     /// What `records` show of that many programs.
     pub fn of(records: &[Record], programs: usize, question: &PairsQuestion) -> Self {
-        let runs = RunTimes::of(records, programs);
+        let runs = RunTimes::of(records, programs).predicting(records, question);
         let means = runs.means();
         let draws = runs.draws(DRAWS, &mut Random::new(question.seed));
         let resampled = |of: &dyn Fn(&Times) -> f64| {
@@ -207,10 +215,20 @@ impl PairsOutcome {
                 .map(|side| resampled(&|times| times.pair(one, other).slowdowns()[side])),
             runs: [runs.count(one, Some(other)), runs.count(other, Some(one))],
         };
+        // Of a predicted pair the draws are as narrow as errors within the training programs.
+        let predicted = |pair: PairOutcome| match &question.model {
+            Some(model) if pair.is_predicted() => {
+                let (value, margin) =
+                    (pair.weighted_speedup.value, model.margin(question.confidence));
+                let (low, high) = (Some((value - margin).max(0.0)), Some(value + margin));
+                PairOutcome { weighted_speedup: Resampled { value, low, high }, ..pair }
+            }
+            _ => pair,
+        };
         let all = (0..programs).flat_map(|one| (one..programs).map(move |other| (one, other)));
         let pairs: Vec<PairOutcome> = all
-            .filter(|&(one, other)| runs.has(one, other))
-            .map(|(one, other)| pair(one, other))
+            .filter(|&(one, other)| runs.knows(one, other))
+            .map(|(one, other)| predicted(pair(one, other)))
             .collect();
         let mut outcome = Self {
             verdict: PairsVerdict::Incomplete,
@@ -224,9 +242,13 @@ impl PairsOutcome {
             neighbours: Vec::new(),
             measurements: records.len() as u64,
         };
-        let search = RunTimes::of_search(records, programs);
+        let search = RunTimes::of_search(records, programs).predicting(records, question);
         let Some(rivals) = RivalPairings::of(&search, programs, question) else { return outcome };
-        let first = RunTimes::of_first(records, programs);
+        // What a model predicts of every pair was not chosen by chance either.
+        let first = match question.model {
+            Some(_) => search.clone().only_alone(),
+            None => RunTimes::of_first(records, programs),
+        };
         let first = search.with_pairs(&first, all_pairs(programs));
         let last = RunTimes::of_last(records, programs);
         let last = search.with_pairs(&last, rivals.best.pairs.iter().copied());
@@ -293,9 +315,9 @@ pub(crate) struct RivalPairings {
 }
 
 impl RivalPairings {
-    /// `None` if a pair has no run.
+    /// `None` if a pair has no run and no prediction.
     pub(crate) fn of(runs: &RunTimes, programs: usize, question: &PairsQuestion) -> Option<Self> {
-        if !all_pairs(programs).all(|[one, other]| runs.has(one, other)) {
+        if !all_pairs(programs).all(|[one, other]| runs.knows(one, other)) {
             return None;
         }
         let matchings = Matchings::of(places(programs));

@@ -9,8 +9,14 @@
 //!
 //! Every interval comes from *draws* of all times at once, so that two numbers that share a time
 //! vary together. A draw is one possible truth.
+//!
+//! A pair without runs may have a *predicted* time ([`PredictedKept`]). Its draws add residuals of
+//! training pairs to the prediction. Each program gets a training program by lot, and a pair the
+//! residual of both of these. So errors of pairs that share a program vary together (A. B. Owen,
+//! "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007).
 
-use crate::search::PairsSearch;
+use crate::predicted_kept::PredictedKept;
+use crate::search::{PairsQuestion, PairsSearch};
 use crate::speedup::PairTimes;
 use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_measure::{AccompaniedRuns, Setting};
@@ -25,6 +31,8 @@ pub(crate) struct RunTimes {
     programs: usize,
     /// Of each program, beside each program and last alone.
     cells: Vec<Vec<Vec<f64>>>,
+    /// What stands for pairs without runs.
+    predicted: Option<PredictedKept>,
 }
 
 /// One time of every program, alone and beside each.
@@ -64,6 +72,22 @@ impl RunTimes {
         Self::of_those(records, programs, |record| record.trial.purpose != Purpose::Final)
     }
 
+    /// The same, with predictions for pairs without runs, where the question has a model.
+    pub(crate) fn predicting(mut self, records: &[Record], question: &PairsQuestion) -> Self {
+        self.predicted = question
+            .model
+            .as_ref()
+            .and_then(|model| PredictedKept::of(model, records, self.programs).ok());
+        self
+    }
+
+    /// The same without the runs of pairs.
+    pub(crate) fn only_alone(mut self) -> Self {
+        let programs = self.programs;
+        self.cells.iter_mut().for_each(|row| row[..programs].iter_mut().for_each(Vec::clear));
+        self
+    }
+
     /// Those of the part of the search that measured everything once. Later ones were made because
     /// of what the earlier ones showed. On average, the mean of both is not the truth.
     pub(crate) fn of_first(records: &[Record], programs: usize) -> Self {
@@ -86,7 +110,7 @@ impl RunTimes {
         for [one, other] in pairs {
             for (program, beside) in [(one, other), (other, one)] {
                 let cell = &others.cells[program][beside];
-                if cell.is_empty() {
+                if cell.is_empty() && others.predicted.is_none() {
                     return None;
                 }
                 mixed.cells[program][beside].clone_from(cell);
@@ -112,12 +136,19 @@ impl RunTimes {
                 }
             }
         }
-        Self { programs, cells }
+        Self { programs, cells, predicted: None }
     }
 
     /// How many runs of a program there are beside another, or alone.
     pub(crate) fn count(&self, program: usize, beside: Option<usize>) -> usize {
         self.cells[program][beside.unwrap_or(self.programs)].len()
+    }
+
+    /// Whether a time of each of these two is known beside the other: from runs of these and of
+    /// each alone, or predicted.
+    pub(crate) fn knows(&self, one: usize, other: usize) -> bool {
+        let alone = || [one, other].iter().all(|&program| self.count(program, None) > 0);
+        self.has(one, other) || (self.predicted.is_some() && alone())
     }
 
     /// Whether there are runs of each of these two beside the other, and of each alone.
@@ -127,15 +158,36 @@ impl RunTimes {
             .all(|(program, beside)| self.count(program, beside) > 0)
     }
 
-    /// The mean of each time; no number where there is no run.
+    /// The mean of each time; predicted, or else no number, where there is no run.
     pub(crate) fn means(&self) -> Times {
-        Times(self.cells.iter().map(|row| row.iter().map(|runs| mean(runs)).collect()).collect())
+        let means = self.cells.iter().map(|row| row.iter().map(|runs| mean(runs)).collect());
+        self.with_predicted(means.collect(), |predicted, one, other| predicted.kept(one, other))
+    }
+
+    /// These times. Those of pairs without runs follow from what the program keeps.
+    fn with_predicted(
+        &self,
+        mut times: Vec<Vec<f64>>,
+        kept: impl Fn(&PredictedKept, usize, usize) -> f64,
+    ) -> Times {
+        if let Some(predicted) = &self.predicted {
+            for (one, row) in times.iter_mut().enumerate() {
+                let alone = row[self.programs];
+                for other in (0..self.programs).filter(|&other| self.count(one, Some(other)) == 0) {
+                    row[other] = alone / kept(predicted, one, other);
+                }
+            }
+        }
+        Times(times)
     }
 
     /// The relative standard error of a time and its degrees of freedom. It is infinite if nothing
     /// shows how runs vary.
     pub(crate) fn error(&self, program: usize, beside: Option<usize>) -> (f64, f64) {
         let own = &self.cells[program][beside.unwrap_or(self.programs)];
+        if let (Some(predicted), Some(beside), []) = (&self.predicted, beside, &own[..]) {
+            return (predicted.error(program, beside), f64::INFINITY);
+        }
         let (squares, degrees) = spread(own);
         let all = self.cells[program].iter().map(|runs| spread(runs));
         let all = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -165,7 +217,10 @@ impl RunTimes {
                     .map(|(mean, &(error, degrees))| mean * (error * t(degrees, random)).exp())
                     .collect()
             };
-            Times(means.iter().zip(&errors).map(row).collect())
+            let drawn = means.iter().zip(&errors).map(row).collect();
+            let lots = self.predicted.as_ref().map(|predicted| predicted.lots(random));
+            let lots = lots.unwrap_or_default();
+            self.with_predicted(drawn, |predicted, one, other| predicted.drawn(one, other, &lots))
         };
         (0..count).map(|_| draw()).collect()
     }
@@ -220,10 +275,11 @@ mod tests {
     #[test]
     fn one_run_has_no_error_of_its_own_and_gets_that_of_its_program() {
         let cells = vec![vec![vec![2.0], vec![1.0, 1.1, 0.9]], vec![vec![], vec![]]];
-        let runs = RunTimes { programs: 1, cells };
+        let runs = RunTimes { programs: 1, cells, predicted: None };
         let (error, degrees) = runs.error(0, Some(0));
         assert!((error - 0.1).abs() < 1e-12 && degrees == 2.0, "{error} {degrees}");
-        let nothing = RunTimes { programs: 1, cells: vec![vec![vec![2.0], vec![1.0]]] };
+        let cells = vec![vec![vec![2.0], vec![1.0]]];
+        let nothing = RunTimes { programs: 1, cells, predicted: None };
         assert_eq!(nothing.error(0, None).0, f64::INFINITY);
     }
 }

@@ -92,7 +92,7 @@ pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
 pub use select::{SelectAnswer, SelectRequest};
-pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest};
+pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest, SmtSimulation};
 pub use stored_question::{Named, measurement_budget, named_in};
 pub use subject::{RUNTIME_METRIC, Subject};
 pub use threads::{

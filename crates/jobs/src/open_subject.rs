@@ -11,7 +11,7 @@ mod simulated;
 
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
-pub(crate) use simulated::{open_pairs, open_ready};
+pub(crate) use simulated::{open_pairs, open_ready, open_smt_core};
 
 use crate::error::JobError;
 use crate::events::{Events, Silent};

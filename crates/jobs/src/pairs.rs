@@ -4,13 +4,16 @@ use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
-use crate::open_subject::{OpenSubject, open_commands, open_pairs};
+use crate::open_subject::{OpenSubject, open_commands, open_pairs, open_smt_core};
 use crate::resume_check::check_machine;
-use crate::simulation::SimulationRequest;
+use crate::simulation::{SimulationRequest, SmtSimulation};
 use crate::stored_campaign;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Store};
-use pinwise_coscheduling::{PairSeats, PairsOutcome, PairsQuestion, PairsSearch};
-use pinwise_measure::{ProgramNote, Workload};
+use pinwise_coscheduling::{
+    CounterModel, CounterModelError, PairSeats, PairsOutcome, PairsQuestion, PairsSearch,
+    TrainingPair, counts_alone,
+};
+use pinwise_measure::{EventCounts, ProgramNote, Workload};
 use pinwise_present::{Files, PairsFindings, Planned, Summary, Unfinished, shell};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,8 @@ pub enum PairedPrograms {
     },
     /// One instance of each, on a simulated processor.
     Simulated(SimulationRequest),
+    /// Each on a context of a simulated core.
+    SmtCore(SmtSimulation),
 }
 
 impl PairedPrograms {
@@ -45,6 +50,7 @@ impl PairedPrograms {
                 let programs = simulation.programs().unwrap_or_default();
                 programs.iter().map(|program| program.name().to_owned()).collect()
             }
+            Self::SmtCore(simulation) => simulation.programs.clone(),
         }
     }
 
@@ -56,7 +62,7 @@ impl PairedPrograms {
         };
         let names = match self {
             Self::Commands { commands, .. } => commands.iter().map(file).collect(),
-            Self::Simulated(_) => self.commands(),
+            Self::Simulated(_) | Self::SmtCore(_) => self.commands(),
         };
         let numbered = |(index, name): (usize, &String)| {
             let before = names[..index].iter().filter(|other| *other == name).count();
@@ -69,9 +75,23 @@ impl PairedPrograms {
     /// The contexts that each of them takes.
     fn threads(&self) -> usize {
         match self {
-            Self::Commands { .. } => 1,
+            Self::Commands { .. } | Self::SmtCore(_) => 1,
             Self::Simulated(_) => THREADS_OF_A_PIPELINE,
         }
+    }
+
+    /// Refuses to predict or to fit where nothing counts events. `option` asks for it.
+    fn check_counted(&self, option: &str) -> Result<(), JobError> {
+        let nothing = match self {
+            Self::SmtCore(_) => return Ok(()),
+            Self::Commands { .. } => "commands are not counted yet".to_owned(),
+            Self::Simulated(simulation) => format!("{} has no counters", simulation.model.name),
+        };
+        Err(JobError::Usage(format!(
+            "{option} needs counters of each program, and {nothing}: use --machine {}, or leave \
+             {option} out",
+            SmtSimulation::CORE
+        )))
     }
 }
 
@@ -131,9 +151,10 @@ impl PairsAnswer {
     /// What follows from the outcome, in words.
     pub fn findings(&self) -> PairsFindings<'_> {
         let confidence = self.request.question.confidence;
-        let Self { outcome, names, commands, .. } = self;
+        let Self { outcome, names, commands, request, .. } = self;
+        let model = request.question.model.as_ref();
         let busy = self.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
-        PairsFindings { outcome, names, commands, confidence, busy }
+        PairsFindings { outcome, names, commands, confidence, busy, model }
     }
 
     /// The contexts of both sides.
@@ -143,6 +164,27 @@ impl PairsAnswer {
             side.iter().filter_map(|&leaf| tree.leaves().get(leaf as usize).copied()).collect()
         };
         [cpus(&self.seats.sides[0]), cpus(&self.seats.sides[1])]
+    }
+
+    /// A model of the pairs that were measured. It predicts those of other programs.
+    ///
+    /// # Errors
+    /// Nothing was counted, or the pairs are too few.
+    pub fn counter_model(&self, store: &Store) -> Result<CounterModel, JobError> {
+        self.request.check_saves_model()?;
+        let counts = counts_alone(&store.records(self.campaign.id)?, self.names.len());
+        let named = self.names.iter().zip(counts);
+        let programs: Vec<(String, EventCounts)> =
+            named.map(|(name, counts)| (name.clone(), counts.unwrap_or_default())).collect();
+        let measured = self.outcome.pairs.iter().filter(|pair| !pair.is_predicted());
+        let pairs: Vec<TrainingPair> = measured
+            .map(|pair| TrainingPair {
+                programs: pair.programs,
+                kept: pair.slowdowns.map(|slowdown| 1.0 / slowdown.value),
+            })
+            .collect();
+        let cpu = &self.campaign.new.machine.name;
+        CounterModel::fit(cpu, &CounterModel::EVENTS, &programs, &pairs).map_err(JobError::failed)
     }
 
     fn new(
@@ -164,6 +206,19 @@ pub struct PreparedPairs {
 }
 
 impl PairsRequest {
+    /// Refuses programs whose pairs make no model.
+    ///
+    /// # Errors
+    /// Nothing counts their events, or they are too few.
+    pub fn check_saves_model(&self) -> Result<(), JobError> {
+        self.programs.check_counted("--save-model")?;
+        let programs = self.programs.commands().len();
+        if programs < CounterModel::LEAST_PROGRAMS {
+            return Err(JobError::usage(CounterModelError::TooFew { programs }));
+        }
+        Ok(())
+    }
+
     fn seats(&self, machine: &Machine) -> Result<PairSeats, JobError> {
         let threads = self.programs.threads();
         PairSeats::of(machine, self.level.as_deref(), threads).map_err(JobError::usage)
@@ -180,7 +235,14 @@ impl PairsRequest {
                 let seed = self.question.seed;
                 Box::new(open_pairs(simulation, cpus, seed)?)
             }
+            PairedPrograms::SmtCore(simulation) => {
+                Box::new(open_smt_core(simulation, cpus, self.question.seed)?)
+            }
         };
+        if let Some(model) = &self.question.model {
+            self.programs.check_counted("--predict")?;
+            model.check_cpu(&testbed.machine().name).map_err(JobError::usage)?;
+        }
         Ok(PreparedPairs { request: self, testbed })
     }
 
@@ -206,7 +268,7 @@ impl Job for PairsRequest {
                 PairedPrograms::Commands { .. } => {
                     "give each after its own --, as in -- 'xz -k a' -- 'gzip -k b'"
                 }
-                PairedPrograms::Simulated(_) => "give each with its own --workload",
+                _ => "give each with its own --workload",
             };
             return Err(JobError::Usage(format!(
                 "pairs takes 2 to {} programs, not {programs}: {remedy}",
@@ -226,7 +288,7 @@ impl Job for PairsRequest {
                 threads: ready.testbed.workload().threads.clone(),
             },
             unit: ready.testbed.unit().clone(),
-            simulated: matches!(ready.request.programs, PairedPrograms::Simulated(_)),
+            simulated: !matches!(ready.request.programs, PairedPrograms::Commands { .. }),
             question: serde_json::to_value(&ready.request)?,
             seed: ready.request.question.seed,
         };

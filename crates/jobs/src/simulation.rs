@@ -1,8 +1,11 @@
 //! [`SimulationRequest`]: the programs of a simulation, and the processor they run on.
+//! [`SmtSimulation`]: those of a core of two contexts.
 
 use crate::error::JobError;
+use pinwise_present::did_you_mean;
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedWindow};
+use pinwise_smt::{SmtCore, SmtTestbed, StreamProgram};
 use pinwise_workloads::BuiltInWorkload;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -67,6 +70,55 @@ fn unreadable(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "there is no such file".into(),
         io::ErrorKind::IsADirectory => "it is a directory".into(),
         _ => error.to_string(),
+    }
+}
+
+/// Programs on a simulated core of two contexts, whose counters are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmtSimulation {
+    /// The name of the core.
+    pub core: String,
+    /// The name of each program.
+    pub programs: Vec<String>,
+    /// Cycles of a measurement that count.
+    pub cycles: u64,
+    /// Starts of a measurement.
+    pub starts: u32,
+}
+
+impl SmtSimulation {
+    /// The core that is built in.
+    pub const CORE: &'static str = "pentium4-northwood";
+
+    /// Programs on the built-in core, measured for as long as is usual.
+    pub fn new(programs: Vec<String>) -> Self {
+        let (cycles, starts) = (SmtTestbed::CYCLES, SmtTestbed::STARTS);
+        Self { core: Self::CORE.to_owned(), programs, cycles, starts }
+    }
+
+    /// The core and its programs.
+    ///
+    /// # Errors
+    /// There is no such core or program.
+    pub(crate) fn parts(&self) -> Result<(SmtCore, Vec<StreamProgram>), JobError> {
+        let core = SmtCore::northwood();
+        if core.name != self.core {
+            let message = format!("there is no model '{}' of a core: use {}", self.core, core.name);
+            return Err(JobError::Usage(message));
+        }
+        let known = StreamProgram::spec2000();
+        let names = || known.iter().map(|program| program.name.as_str());
+        let of = |name: &String| {
+            known.iter().find(|program| program.name == *name).cloned().ok_or_else(|| {
+                JobError::Usage(format!(
+                    "{} has no program '{name}': use {}{}",
+                    self.core,
+                    names().collect::<Vec<_>>().join(", "),
+                    did_you_mean(name, names())
+                ))
+            })
+        };
+        Ok((core, self.programs.iter().map(of).collect::<Result<_, _>>()?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a program takes beside another one.
 
+use crate::EventCounts;
 use serde::{Deserialize, Serialize};
 
 /// The runs of the programs of a [`crate::Setting::Profile`], in its order. Only runs count that
@@ -8,4 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct AccompaniedRuns {
     /// The seconds of each run of each program. On a model: of a unit of work, from each start.
     pub seconds: Vec<Vec<f64>>,
+    /// What counters saw of each program in all of its runs. Empty if nothing was counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<EventCounts>,
 }

@@ -13,9 +13,13 @@ pub enum CounterEvent {
     Instructions,
     /// Branches that retired.
     Branches,
+    /// Branches that retired and had been mispredicted.
+    BranchMisses,
     /// Misses of what feeds the front end: the trace cache, or else the L1 instruction cache or the
     /// instruction TLB.
     FrontEndMisses,
+    /// Loads and stores that miss the first-level data cache.
+    L1DataMisses,
     /// Misses of the second-level cache.
     L2Misses,
     /// Misses of the last-level cache.

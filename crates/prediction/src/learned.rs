@@ -9,3 +9,4 @@ pub(crate) mod ridge;
 
 pub use colocation::{Colocation, Learned};
 pub use pipeline::{FittedPipeline, PipelinePredictor};
+pub use ridge::{LinearFit, NormalEquations, PENALTIES};

@@ -10,6 +10,8 @@
 //! ([`PipelinePredictor`]). The function [`draw`] draws assignments where a predictor expects good
 //! ones.
 //!
+//! [`NormalEquations`] are those of ridge regression, for any linear model.
+//!
 //! [`BlackBox::optima`] finds the best predicted assignments and proves how good they are;
 //! [`BlackBox::selected`] chooses which of them to measure.
 //!
@@ -31,7 +33,9 @@ mod tables;
 
 pub use importance_draws::draw;
 pub use interchangeable_threads::{Instance, ThreadKind, ThreadKinds};
-pub use learned::{Colocation, FittedPipeline, Learned, PipelinePredictor};
+pub use learned::{
+    Colocation, FittedPipeline, Learned, LinearFit, NormalEquations, PENALTIES, PipelinePredictor,
+};
 pub use optimum::{Optima, Predicted, ProofProgress};
 pub use predictor::{Change, PredictedWalk, Predictor};
 pub use tables::{

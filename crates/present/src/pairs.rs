@@ -3,7 +3,7 @@
 use crate::figures::{self, Scale, percent};
 use crate::note::sentence;
 use pinwise_coscheduling::{
-    PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
+    CounterModel, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
 use pinwise_measure::Unit;
 use pinwise_topology::{CpuSet, DomainKind};
@@ -21,6 +21,8 @@ pub struct PairsFindings<'a> {
     pub confidence: f64,
     /// Whether other programs took part of the machine.
     pub busy: bool,
+    /// What predicted the pairs that were not measured.
+    pub model: Option<&'a CounterModel>,
 }
 
 impl PairsFindings<'_> {
@@ -79,6 +81,17 @@ impl PairsFindings<'_> {
                 "Measure more to decide: give a larger --budget.".to_owned()
             }
         });
+        if let (Some(model), Some(saved)) = (self.model, self.saved()) {
+            let programs = self.names.len();
+            let pairs = figures::counted((programs * (programs.max(1) - 1) / 2) as u64, "pair");
+            sentences.push(format!(
+                "{saved} of {pairs} saved: a model of {} programs predicts them from runs alone, \
+                 each to within {} ({}). The random pairing is predicted, too.",
+                model.programs.len(),
+                ratio(model.margin(self.confidence)),
+                percent(self.confidence),
+            ));
+        }
         if self.busy {
             sentences.push(
                 "Other programs ran meanwhile: a pair leaves them no context, and looks worse than \
@@ -140,7 +153,10 @@ impl PairsFindings<'_> {
             ends(&pair.weighted_speedup, ratio),
             ratio(pair.speedup.value),
             ratio(pair.unfairness.value),
-            format!("{} + {}", pair.runs[0], pair.runs[1]),
+            match pair.is_predicted() {
+                true => "predicted".to_owned(),
+                false => format!("{} + {}", pair.runs[0], pair.runs[1]),
+            },
         ]
     }
 
@@ -188,11 +204,29 @@ impl PairsFindings<'_> {
         named.map(|(number, (name, command))| format!("{} {name}: {command}", number + 1)).collect()
     }
 
-    /// The weighted speed-up of two programs; `None` if it was not measured.
+    /// The weighted speed-up of two programs; `None` if it is not known.
     pub fn weighted_speedup(&self, one: usize, other: usize) -> Option<f64> {
+        Some(self.pair(one, other)?.weighted_speedup.value)
+    }
+
+    /// The same in a table: `1.14`, or `~1.14` if it is predicted.
+    pub fn cell(&self, one: usize, other: usize) -> Option<String> {
+        let pair = self.pair(one, other)?;
+        let mark = if pair.is_predicted() { "~" } else { "" };
+        Some(format!("{mark}{}", ratio(pair.weighted_speedup.value)))
+    }
+
+    fn pair(&self, one: usize, other: usize) -> Option<&PairOutcome> {
         let programs = [one.min(other), one.max(other)];
-        let pair = self.outcome.pairs.iter().find(|pair| pair.programs == programs)?;
-        Some(pair.weighted_speedup.value)
+        self.outcome.pairs.iter().find(|pair| pair.programs == programs)
+    }
+
+    /// How many pairs of two programs were not measured, because a model predicts them; `None`
+    /// without a model.
+    pub fn saved(&self) -> Option<usize> {
+        let saved =
+            |pair: &&PairOutcome| pair.is_predicted() && pair.programs[0] != pair.programs[1];
+        self.model.map(|_| self.outcome.pairs.iter().filter(saved).count())
     }
 }
 
@@ -242,8 +276,14 @@ mod tests {
             outcome.rival = (verdict == Undecided).then(|| pairing(0, 1, 2));
             let (outcome, names) = (&outcome, &names[..]);
             let commands = names;
-            let findings =
-                PairsFindings { outcome, names, commands, confidence: 0.95, busy: false };
+            let findings = PairsFindings {
+                outcome,
+                names,
+                commands,
+                confidence: 0.95,
+                busy: false,
+                model: None,
+            };
             [vec![findings.verdict()], findings.sentences()].concat().join(" ")
         };
         let over = "over a random pairing (95 % interval";

@@ -6,9 +6,7 @@ use crate::html_frame::ReportError;
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::PairsAnswer;
-use pinwise_present::{
-    Files, NextStep, PairsFindings, Unfinished, note, pairs_ran, ratio, simulated,
-};
+use pinwise_present::{Files, NextStep, PairsFindings, Unfinished, note, pairs_ran, simulated};
 
 /// The lightest shade is that of this weighted speed-up and less, the darkest that of
 /// [`FAST`] and more.
@@ -74,9 +72,9 @@ fn heat_map(findings: &PairsFindings<'_>) -> HeatMap {
         let place = (value - SLOW) / (FAST - SLOW) * SHADES as f64;
         place.clamp(0.0, SHADES as f64 - 1.0) as usize
     };
-    let cell = |one, other| match findings.weighted_speedup(one, other) {
-        Some(value) => HeatCell { shade: Some(shade(value)), text: ratio(value) },
-        None => HeatCell { shade: None, text: "?".into() },
+    let cell = |one, other| HeatCell {
+        shade: findings.weighted_speedup(one, other).map(shade),
+        text: findings.cell(one, other).unwrap_or_else(|| "?".into()),
     };
     let name = |one: usize| format!("{} {}", one + 1, findings.names[one]);
     HeatMap {

@@ -12,9 +12,9 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use document::PairsJson;
-use pinwise_coscheduling::{Lengths, PairsQuestion};
+use pinwise_coscheduling::{CounterModel, Lengths, PairsQuestion};
 use pinwise_jobs::{
-    PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest,
+    PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest, SmtSimulation,
 };
 use pinwise_placement::{Budget, PlacementQuestion};
 use pinwise_present::Files;
@@ -38,7 +38,8 @@ use std::time::Duration;
     after_help = "Examples:
   pinwise pairs -- 'xz -k -c big.file' -- 'gzip -c big.file' -- ./solver input
   pinwise pairs --file commands --budget 1h
-  pinwise pairs --machine ultrasparc-t2 --workload intadd --workload hash1_L1 --workload hash1_Mem"
+  pinwise pairs --machine ultrasparc-t2 --workload intadd --workload hash1_L1 --workload hash1_Mem
+  pinwise pairs --machine pentium4-northwood --workload 164.gzip --workload 179.art …"
 )]
 pub(crate) struct Pairs {
     /// The programs with their arguments, each after its own --
@@ -50,7 +51,7 @@ pub(crate) struct Pairs {
     /// Use a built-in program of a simulated processor. Repeat --workload for each
     #[arg(long, value_name = "NAME")]
     workload: Vec<String>,
-    /// Use this simulated processor: a model, or a file NAME.toml
+    /// Use this simulated processor: ultrasparc-t2, pentium4-northwood, or a file NAME.toml
     #[arg(long, value_name = "MODEL")]
     machine: Option<String>,
     #[command(flatten)]
@@ -87,6 +88,12 @@ pub(crate) struct Pairs {
         value_parser = whole::<u64>(0..=u64::MAX)
     )]
     seed: u64,
+    /// Predict pairs with the model in FILE, and measure only those that may change the answer
+    #[arg(long, value_name = "FILE")]
+    predict: Option<PathBuf>,
+    /// Write a model of the measured pairs to FILE, for --predict
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    save_model: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Output")]
     store: StoreArguments,
     /// Print one JSON document
@@ -97,10 +104,18 @@ pub(crate) struct Pairs {
 impl Pairs {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let request = self.request()?;
+        if let Some(file) = &self.save_model {
+            request.check_saves_model()?;
+            output::check(file)?;
+        }
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let answer = events::run(request, &caller, &mut store, self.json)?;
-        print_answer(&answer, self.store.named(), self.json)
+        print_answer(&answer, self.store.named(), self.json)?;
+        match &self.save_model {
+            Some(file) => output::write(file, answer.counter_model(&store)?.text().as_bytes()),
+            None => Ok(()),
+        }
     }
 
     fn request(&self) -> anyhow::Result<PairsRequest> {
@@ -120,8 +135,18 @@ impl Pairs {
             let usual = Budget::Time(Duration::from_secs(600));
             (PairedPrograms::Commands { commands, limit: self.limit }, Lengths::Own, usual)
         } else {
-            let simulation = PairedPrograms::Simulated(self.simulation()?);
+            let simulation = if self.machine.as_deref() == Some(SmtSimulation::CORE) {
+                PairedPrograms::SmtCore(self.windows.of_smt_core(self.workload.clone()))
+            } else {
+                PairedPrograms::Simulated(self.simulation()?)
+            };
             (simulation, Lengths::Equal, PairsQuestion::default().budget)
+        };
+        let model = match &self.predict {
+            Some(file) => {
+                Some(read_model(file).with_context(|| format!("--predict {}", file.display()))?)
+            }
+            None => None,
         };
         Ok(PairsRequest {
             question: PairsQuestion {
@@ -129,6 +154,7 @@ impl Pairs {
                 confidence: self.confidence,
                 seed: self.seed,
                 lengths,
+                model,
             },
             programs,
             level: self.level.clone(),
@@ -180,6 +206,13 @@ fn read_commands(file: &Path) -> anyhow::Result<Vec<Vec<String>>> {
     let lines = text.lines().map(str::trim);
     let commands = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(command);
     Ok(commands.collect::<Result<_, _>>()?)
+}
+
+/// The model in a file that `--save-model` wrote.
+fn read_model(file: &Path) -> anyhow::Result<CounterModel> {
+    let text =
+        String::from_utf8(read_input(file)?).map_err(|_| Usage("it is not a text file".into()))?;
+    Ok(CounterModel::parse(&text).map_err(|error| Usage(error.to_string()))?)
 }
 
 /// The JSON document of an answer.

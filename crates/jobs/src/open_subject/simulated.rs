@@ -3,10 +3,11 @@
 use super::{OpenSubject, allowed_machine, usage};
 use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
-use crate::simulation::SimulationRequest;
+use crate::simulation::{SimulationRequest, SmtSimulation};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
+use pinwise_smt::SmtTestbed;
 use pinwise_topology::Machine;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,22 @@ pub(crate) fn open_pairs(
 ) -> Result<SimulatedTestbed, JobError> {
     let SimulatedParts { processor, machine, programs, window } = parts(simulation, cpus)?;
     SimulatedTestbed::of_pairs(processor, machine, programs, window, seed).map_err(usage)
+}
+
+impl OpenSubject for SmtTestbed {}
+
+/// Programs on a simulated core of two contexts.
+pub(crate) fn open_smt_core(
+    simulation: &SmtSimulation,
+    cpus: Option<&str>,
+    seed: u64,
+) -> Result<SmtTestbed, JobError> {
+    let (core, programs) = simulation.parts()?;
+    let window = (simulation.cycles, simulation.starts);
+    let testbed = SmtTestbed::new(core, programs, window, seed).map_err(usage)?;
+    // Both contexts are needed: a list that leaves one out is refused.
+    allowed_machine(testbed.machine().clone(), cpus)?;
+    Ok(testbed)
 }
 
 /// The parts of a simulated testbed.

@@ -1,5 +1,7 @@
 //! The description of a core.
 
+use pinwise_measure::{MeasureError, Retry};
+use pinwise_topology::Machine;
 use serde::Deserialize;
 
 /// A core with two contexts. All of its numbers come from a TOML file.
@@ -104,6 +106,13 @@ impl SmtCore {
             toml::from_str(text).map_err(|error| SmtError::Syntax(error.to_string()))?;
         core.check()?;
         Ok(core)
+    }
+
+    /// A machine of this core: two contexts.
+    pub(crate) fn machine(&self) -> Result<Machine, MeasureError> {
+        let machine = Machine::from_shape("core:1 pu:2")
+            .map_err(|error| MeasureError::new(Retry::Never, error.to_string()))?;
+        Ok(Machine { name: self.name.clone(), ..machine })
     }
 
     fn check(&self) -> Result<(), SmtError> {

@@ -36,6 +36,8 @@ pub struct CounterValues {
     pub mispredicted: u64,
     /// Lines that the trace cache did not have.
     pub trace_misses: u64,
+    /// Loads and stores whose line the L1 did not have.
+    pub l1_misses: u64,
     /// Lines that the L2 did not have, for code or data, prefetched ones included.
     pub l2_misses: u64,
     /// Floating point micro-operations.
@@ -50,6 +52,7 @@ impl CounterValues {
             branches: self.branches - before.branches,
             mispredicted: self.mispredicted - before.mispredicted,
             trace_misses: self.trace_misses - before.trace_misses,
+            l1_misses: self.l1_misses - before.l1_misses,
             l2_misses: self.l2_misses - before.l2_misses,
             fp: self.fp - before.fp,
         }
@@ -168,10 +171,11 @@ impl SharedMemory {
         }
     }
 
-    /// When data of a line are there, and how many lines the L2 fetches.
-    fn data(&mut self, line: u32, at: u64, stream: bool, is_load: bool) -> (u64, u64) {
+    /// When data of a line are there. If the L1 did not have it, also how many lines the L2
+    /// fetches.
+    fn data(&mut self, line: u32, at: u64, stream: bool, is_load: bool) -> (u64, Option<u64>) {
         if self.l1.access(line).is_some() {
-            return (self.on_its_way(line, at).max(at + self.l1_cycles), 0);
+            return (self.on_its_way(line, at).max(at + self.l1_cycles), None);
         }
         let (there, missed) = self.second(line, at);
         self.l1.insert_new(line);
@@ -189,7 +193,7 @@ impl SharedMemory {
             // Lines that are written go back.
             self.bus_free += fetched * self.bus_cycles;
         }
-        (there, fetched)
+        (there, Some(fetched))
     }
 
     /// The same from the L2 on.
@@ -494,7 +498,8 @@ impl<'a> SmtRun<'a> {
                 let unit = if is_load { &mut self.load } else { &mut self.store };
                 let begin = unit.begin(ready);
                 let (there, fetched) = self.memory.data(line, begin, stream, is_load);
-                context.events.l2_misses += fetched;
+                context.events.l1_misses += u64::from(fetched.is_some());
+                context.events.l2_misses += fetched.unwrap_or(0);
                 if is_load {
                     context.data[set].2 = there;
                     (there, there)

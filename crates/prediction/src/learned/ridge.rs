@@ -5,8 +5,8 @@
 //! its leverage h. Sources: Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman, The
 //! Elements of Statistical Learning, 2nd ed., sections 3.4.1 and 7.10.
 
-/// Penalties tried, as multiples of the number of rows.
-const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
+/// Penalties worth trying, as multiples of the number of rows.
+pub const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 
 /// y = intercept + weights · x, with the data for its error.
 #[derive(Clone, Debug)]
@@ -79,6 +79,96 @@ impl Ridge {
             intercept -= weight / deviation * mean;
         }
         error.is_finite().then_some(Self { intercept, weights, error })
+    }
+}
+
+/// The normal equations of ridge regression. Rows may be taken out again, so a fit without them
+/// needs no pass over all others.
+///
+/// Columns are standardized by all rows. The intercept has no penalty.
+#[derive(Clone, Debug)]
+pub struct NormalEquations {
+    /// Mean and standard deviation of each column; 0 for one that never varied.
+    scales: Vec<(f64, f64)>,
+    /// Lower triangle of the sums of products, row by row. The first column is that of ones.
+    gram: Vec<f64>,
+    moments: Vec<f64>,
+}
+
+/// y = intercept + weights · x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinearFit {
+    /// The value where all features are 0.
+    pub intercept: f64,
+    /// The weight of each feature; 0 for one that never varied.
+    pub weights: Vec<f64>,
+}
+
+impl LinearFit {
+    /// The value of a row of features.
+    pub fn value(&self, row: &[f64]) -> f64 {
+        self.intercept + dot(&self.weights, row)
+    }
+}
+
+impl NormalEquations {
+    /// Of rows of features, which are equally long, and their values.
+    pub fn of(rows: &[Vec<f64>], values: &[f64]) -> Self {
+        let n = rows.len() as f64;
+        let scale = |column: usize| {
+            let mean = rows.iter().map(|row| row[column]).sum::<f64>() / n;
+            let squares: f64 = rows.iter().map(|row| (row[column] - mean).powi(2)).sum();
+            let variance = squares / n;
+            // Products of small numbers vary little, and that may be all there is.
+            (mean, if variance > 1e-20 * mean * mean { variance.sqrt() } else { 0.0 })
+        };
+        let scales: Vec<(f64, f64)> = (0..rows.first().map_or(0, Vec::len)).map(scale).collect();
+        let width = 1 + scales.iter().filter(|(_, deviation)| *deviation > 0.0).count();
+        let mut all = Self { scales, gram: vec![0.0; width * width], moments: vec![0.0; width] };
+        rows.iter().zip(values).for_each(|(row, value)| all.add(row, *value, 1.0));
+        all
+    }
+
+    /// Takes a row out.
+    pub fn remove(&mut self, row: &[f64], value: f64) {
+        self.add(row, value, -1.0);
+    }
+
+    fn add(&mut self, row: &[f64], value: f64, times: f64) {
+        let varying = row.iter().zip(&self.scales).filter(|(_, (_, deviation))| *deviation > 0.0);
+        let standard = varying.map(|(x, (mean, deviation))| (x - mean) / deviation);
+        let standard: Vec<f64> = std::iter::once(1.0).chain(standard).collect();
+        let width = standard.len();
+        for (a, x) in standard.iter().enumerate() {
+            self.moments[a] += times * x * value;
+            let gram = &mut self.gram[a * width..][..=a];
+            gram.iter_mut().zip(&standard).for_each(|(sum, y)| *sum += times * x * y);
+        }
+    }
+
+    /// The fit with this penalty, a multiple of the number of rows; ordinary least squares with 0.
+    /// `None` if the rows do not determine it.
+    pub fn solve(&self, penalty: f64) -> Option<LinearFit> {
+        let (width, mut penalized) = (self.moments.len(), self.gram.clone());
+        let rows = self.gram[0];
+        (1..width).for_each(|a| penalized[a * width + a] += penalty * rows);
+        // Rounding leaves a little of what is 0.
+        let least = 1e-11 * rows;
+        let factor = Cholesky::new(penalized, width)?;
+        if (0..width).any(|a| factor.lower[a * width + a].powi(2) <= least) {
+            return None;
+        }
+        let solved = factor.solve(&self.moments);
+        let (mut intercept, mut next) = (solved[0], solved[1..].iter());
+        let mut weight = |&(mean, deviation): &(f64, f64)| {
+            let Some(standard) = (deviation > 0.0).then(|| next.next()).flatten() else {
+                return 0.0;
+            };
+            intercept -= standard / deviation * mean;
+            standard / deviation
+        };
+        let weights: Vec<f64> = self.scales.iter().map(&mut weight).collect();
+        Some(LinearFit { intercept, weights })
     }
 }
 
@@ -180,6 +270,36 @@ mod tests {
         );
         assert!((ridge.intercept - 2.0).abs() < 1e-3 && ridge.error < 1e-3, "{ridge:?}");
         assert!(Ridge::fit(&rows[..2], &values[..2]).is_none());
+    }
+
+    #[test]
+    fn equations_without_a_row_are_those_that_never_had_it() {
+        let (rows, values) = sample(40, 1.0);
+        for penalty in [0.0, 1e-3, 1.0] {
+            let mut all = NormalEquations::of(&rows, &values);
+            // Least squares without a penalty.
+            let fit = all.solve(penalty).unwrap();
+            if penalty == 0.0 {
+                let residual = |at: usize| values[at] - fit.value(&rows[at]);
+                for column in 0..4 {
+                    let sum: f64 = (0..40).map(|at| residual(at) * rows[at][column]).sum();
+                    assert!(sum.abs() < 1e-8, "{sum}: residuals are orthogonal to each feature");
+                }
+            }
+            all.remove(&rows[7], values[7]);
+            let without = all.solve(penalty).unwrap();
+            let kept = |at: &usize| *at != 7;
+            let others: Vec<Vec<f64>> = (0..40).filter(kept).map(|at| rows[at].clone()).collect();
+            let theirs: Vec<f64> = (0..40).filter(kept).map(|at| values[at]).collect();
+            let anew = NormalEquations::of(&others, &theirs).solve(penalty).unwrap();
+            // The scale of the penalty is that of all rows.
+            let within = if penalty == 0.0 { 1e-8 } else { 0.02 };
+            let apart = |row: &Vec<f64>| (without.value(row) - anew.value(row)).abs();
+            assert!(rows.iter().map(apart).all(|apart| apart < within));
+        }
+        let twice: Vec<Vec<f64>> = rows.iter().map(|row| vec![row[0], row[0]]).collect();
+        let twice = NormalEquations::of(&twice, &values);
+        assert!(twice.solve(0.0).is_none() && twice.solve(1e-3).is_some());
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(super) struct PairsJson<'a> {
     rival: Option<PairingJson<'a>>,
     weighted_speedup: Option<Resampled>,
     gain: Option<Resampled>,
+    model: Option<PairsModelJson<'a>>,
     apart: Vec<&'a str>,
     neighbours: Vec<NeighbourJson<'a>>,
     confidence: f64,
@@ -55,6 +56,15 @@ struct PairJson<'a> {
     unfairness: Resampled,
     slowdowns: [Resampled; 2],
     runs: [usize; 2],
+    predicted: bool,
+}
+
+#[derive(Serialize)]
+struct PairsModelJson<'a> {
+    cpu: &'a str,
+    programs: &'a [String],
+    margin: f64,
+    saved: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -87,6 +97,7 @@ impl<'a> PairsJson<'a> {
             unfairness: pair.unfairness,
             slowdowns: pair.slowdowns,
             runs: pair.runs,
+            predicted: pair.is_predicted(),
         };
         let pairing = |pairing: &Pairing| PairingJson {
             pairs: pairing.pairs.iter().map(|pair| pair.map(name)).collect(),
@@ -116,6 +127,12 @@ impl<'a> PairsJson<'a> {
             rival: outcome.rival.as_ref().map(pairing),
             weighted_speedup: outcome.per_slot,
             gain: outcome.gain,
+            model: findings.model.map(|model| PairsModelJson {
+                cpu: &model.cpu,
+                programs: &model.programs,
+                margin: model.margin(findings.confidence),
+                saved: findings.saved(),
+            }),
             apart: outcome.apart.iter().map(|&program| name(program)).collect(),
             neighbours: outcome.neighbours.iter().map(neighbour).collect(),
             confidence: answer.request.question.confidence,

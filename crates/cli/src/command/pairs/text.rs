@@ -4,9 +4,7 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_coscheduling::PairOutcome;
 use pinwise_jobs::PairsAnswer;
-use pinwise_present::{
-    Files, LabelledLines, PairsFindings, note, one_line, pairs_ran, ratio, simulated,
-};
+use pinwise_present::{Files, LabelledLines, PairsFindings, note, one_line, pairs_ran, simulated};
 
 /// Pairs that are shown one by one, half of them the best and half the worst.
 const SHOWN: usize = 20;
@@ -31,6 +29,9 @@ pub(super) fn text(answer: &PairsAnswer, files: Files<'_>, width: usize) -> Stri
     }
     if let Some(matrix) = matrix(&findings, width) {
         text += "\nWeighted speed-up beside each other, by number (1: as one after the other)\n";
+        if findings.model.is_some() {
+            text += "~ is predicted, all others are measured.\n";
+        }
         text += &matrix;
     }
     text += "\n";
@@ -66,7 +67,7 @@ fn matrix(findings: &PairsFindings<'_>, width: usize) -> Option<String> {
         .into_iter()
         .chain(programs.clone().map(|one| (one + 1).to_string()))
         .collect();
-    let cell = |one, other| findings.weighted_speedup(one, other).map_or("-".into(), ratio);
+    let cell = |one, other| findings.cell(one, other).unwrap_or_else(|| "-".into());
     let rows = programs.clone().map(|one| {
         let name = format!("{} {}", one + 1, findings.names[one]);
         let cells = programs.clone().map(|other| cell(one, other));

@@ -5,7 +5,7 @@ use crate::machine::Simulated;
 use crate::number_argument::whole;
 use crate::output::Usage;
 use clap::Args;
-use pinwise_jobs::{SimulatedProcessor, SimulationRequest};
+use pinwise_jobs::{SimulatedProcessor, SimulationRequest, SmtSimulation};
 use pinwise_processor::Processor;
 use pinwise_workloads::BuiltInWorkload;
 
@@ -73,6 +73,16 @@ impl SimulationArguments {
 }
 
 impl WindowArguments {
+    /// Programs on the simulated core of two contexts.
+    pub(crate) fn of_smt_core(&self, programs: Vec<String>) -> SmtSimulation {
+        let usual = SmtSimulation::new(programs);
+        SmtSimulation {
+            cycles: self.cycles.unwrap_or(usual.cycles),
+            starts: self.starts.unwrap_or(usual.starts),
+            ..usual
+        }
+    }
+
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on
     /// `model`.
     pub(crate) fn of(

@@ -1,0 +1,570 @@
+//! The speed-up of a pair from what counters saw of each program alone.
+//!
+//! **Terms.** What a program *keeps* is its speed beside another one, as a share of its speed
+//! alone. The weighted speed-up of a pair is the sum of what both keep.
+//!
+//! **Problem.** 24 programs make 276 pairs. Runs alone are 24. If these tell which pairs are good,
+//! most pairs need no run.
+//!
+//! **Method.** A linear model of what a program keeps ([`PairFeatures::Sides`]): the logarithms of
+//! the events per cycle of both, and all their products. Ridge regression. Its penalty is the one
+//! that predicts best the pairs of a program that was left out, with all of its pairs. To leave out
+//! one row would show nothing: both programs would still be in other rows.
+//!
+//! The *residuals* are those of fits without either program of the pair. Their quantile is the
+//! interval of a pair of two new programs, as in the jackknife (R. F. Barber, E. J. Candès, A.
+//! Ramdas, R. J. Tibshirani, "Predictive inference with the jackknife+", Annals of Statistics 49,
+//! 2021), by program. The lab checks how often it holds.
+//!
+//! The published model ([`PairFeatures::Sums`]) takes sums over both programs and the products of
+//! different sums ("Hardware monitoring for SMT scheduling and path profiles", section 4). Its "256
+//! terms" cannot be reconstructed: five sums have 32 products, ten counts 1,024.
+//!
+//! **Limits.** A count beyond those of the training programs counts as the nearest of these, and
+//! the prediction names the event. Counters do not show how large data are. Two programs with the
+//! same counts may need different parts of a cache.
+
+mod pair_regression;
+
+pub use pair_regression::{FitQuality, PairFeatures, quality};
+
+use pair_regression::PairRegression;
+use pinwise_measure::{CounterEvent, EventCounts};
+use pinwise_prediction::LinearFit;
+use serde::{Deserialize, Serialize};
+
+/// A program keeps at least this, whatever a model says: a time is no negative number.
+pub(crate) const LEAST_KEPT: f64 = 0.05;
+/// The order of the products in a model for predictions.
+const ORDER: usize = 2;
+
+/// What was measured of two programs beside each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrainingPair {
+    /// Their places among the training programs.
+    pub programs: [usize; 2],
+    /// What each keeps of its speed.
+    pub kept: [f64; 2],
+}
+
+/// A fitted model, as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CounterModel {
+    /// [`CounterModel::VERSION`]
+    version: u32,
+    /// The CPU model that it was fitted on.
+    pub cpu: String,
+    /// The names of the training programs.
+    pub programs: Vec<String>,
+    /// The measured pairs that it was fitted to.
+    pub pairs: usize,
+    /// By event, what its logarithm is of.
+    scales: Vec<EventScale>,
+    /// The penalty, a multiple of the number of rows.
+    pub penalty: f64,
+    intercept: f64,
+    weights: Vec<f64>,
+    /// What each training program (row) keeps beside each (column), less what a fit without both
+    /// predicts; `None` where it was not measured.
+    residuals: Vec<Vec<Option<f64>>>,
+}
+
+/// An event per cycle, as a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventScale {
+    event: CounterEvent,
+    /// What is added before the logarithm is taken. It is a tenth of the median of the training
+    /// programs: less than that is as good as nothing.
+    offset: f64,
+    /// The least and the most of the training programs.
+    range: [f64; 2],
+}
+
+/// Why a pair has no prediction, or a model no fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CounterModelError {
+    /// The text is no model.
+    #[error("it is no model of pairs: {0}")]
+    Syntax(String),
+    /// It is of another version.
+    #[error(
+        "it is a model of version {found}, and this pinwise reads {}: save it anew with \
+             --save-model",
+        CounterModel::VERSION
+    )]
+    Version {
+        /// Its version.
+        found: u32,
+    },
+    /// Its numbers do not belong together.
+    #[error("its {field} do not fit the rest of the model: save it anew with --save-model")]
+    Inconsistent {
+        /// The field.
+        field: &'static str,
+    },
+    /// It is of another CPU.
+    #[error("the model is of {model}, and this machine is {here}: save one here with --save-model")]
+    OtherCpu {
+        /// The model's.
+        model: String,
+        /// This machine's.
+        here: String,
+    },
+    /// An event was not counted.
+    #[error("nothing counted {event:?} of {program}, and the model needs it")]
+    NotCounted {
+        /// The event.
+        event: CounterEvent,
+        /// The program.
+        program: String,
+    },
+    /// The pairs determine no model.
+    #[error(
+        "{programs} programs are too few for a model: measure the pairs of {} or more",
+        CounterModel::LEAST_PROGRAMS
+    )]
+    TooFew {
+        /// The programs.
+        programs: usize,
+    },
+}
+
+/// What two programs keep beside each other, as predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictedPair {
+    /// What each keeps.
+    pub kept: [f64; 2],
+    /// Events of which one of both has more or less than every training program. There the model
+    /// says what the nearest count would give.
+    pub beyond: Vec<CounterEvent>,
+}
+
+impl PredictedPair {
+    /// [`crate::PairTimes::weighted_speedup`]
+    pub fn weighted_speedup(&self) -> f64 {
+        self.kept[0] + self.kept[1]
+    }
+}
+
+impl CounterModel {
+    /// The version of the file.
+    pub const VERSION: u32 = 1;
+    /// With fewer programs, a fit without two of them says nothing.
+    pub const LEAST_PROGRAMS: usize = 6;
+    /// The events that a model is fitted to if all were counted.
+    pub const EVENTS: [CounterEvent; 6] = [
+        CounterEvent::Instructions,
+        CounterEvent::Branches,
+        CounterEvent::FrontEndMisses,
+        CounterEvent::L1DataMisses,
+        CounterEvent::L2Misses,
+        CounterEvent::FpOperations,
+    ];
+
+    /// A model of `pairs`. `programs` are the training programs: the name of each and what counters
+    /// saw of it alone.
+    ///
+    /// # Errors
+    /// An event was not counted, or the pairs are too few.
+    pub fn fit(
+        cpu: &str,
+        events: &[CounterEvent],
+        programs: &[(String, EventCounts)],
+        pairs: &[TrainingPair],
+    ) -> Result<Self, CounterModelError> {
+        let too_few = CounterModelError::TooFew { programs: programs.len() };
+        if programs.len() < Self::LEAST_PROGRAMS {
+            return Err(too_few);
+        }
+        let counts = per_cycle(events, programs)?;
+        let scales = event_scales(events, &counts);
+        let logs = logarithms(&scales, &counts);
+        let features = PairFeatures::Sides { order: ORDER };
+        let regression = PairRegression::new(features, &logs, pairs);
+        let (penalty, _) = regression.best_penalty().ok_or(too_few.clone())?;
+        let LinearFit { intercept, weights } = regression.fit(penalty, &[]).ok_or(too_few)?;
+        let mut residuals = vec![vec![None; programs.len()]; programs.len()];
+        for (pair, [one, other]) in pairs.iter().zip(regression.residuals(penalty)) {
+            let [a, b] = pair.programs;
+            (residuals[a][b], residuals[b][a]) = if a == b {
+                // Both rows are of the same program beside itself.
+                (Some((one + other) / 2.0), Some((one + other) / 2.0))
+            } else {
+                (Some(one), Some(other))
+            };
+        }
+        let names = programs.iter().map(|(name, _)| name.clone()).collect();
+        Ok(Self {
+            version: Self::VERSION,
+            cpu: cpu.to_owned(),
+            programs: names,
+            pairs: pairs.len(),
+            scales,
+            penalty,
+            intercept,
+            weights,
+            residuals,
+        })
+    }
+
+    /// Reads a stored model.
+    ///
+    /// # Errors
+    /// It is none, or of another version, or its numbers do not belong together.
+    pub fn parse(text: &str) -> Result<Self, CounterModelError> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let syntax = |error: serde_json::Error| CounterModelError::Syntax(error.to_string());
+        let Versioned { version: found } = serde_json::from_str(text).map_err(syntax)?;
+        if found != Self::VERSION {
+            return Err(CounterModelError::Version { found });
+        }
+        let model: Self = serde_json::from_str(text).map_err(syntax)?;
+        let inconsistent = |field| Err(CounterModelError::Inconsistent { field });
+        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+        let programs = model.programs.len();
+        let is_scale = |scale: &EventScale| {
+            scale.offset > 0.0
+                && finite(&[scale.offset, scale.range[0], scale.range[1]])
+                && 0.0 <= scale.range[0]
+                && scale.range[0] <= scale.range[1]
+        };
+        if model.scales.is_empty() || !model.scales.iter().all(is_scale) {
+            return inconsistent("events");
+        }
+        let terms = PairFeatures::Sides { order: ORDER }.terms(model.scales.len());
+        if model.weights.len() != terms || !finite(&model.weights) || !model.intercept.is_finite() {
+            return inconsistent("weights");
+        }
+        let residuals = &model.residuals;
+        let square =
+            residuals.len() == programs && residuals.iter().all(|row| row.len() == programs);
+        let known: Vec<f64> = residuals.iter().flatten().flatten().copied().collect();
+        let symmetric = || {
+            let mut all = (0..programs).flat_map(|a| (0..programs).map(move |b| (a, b)));
+            all.all(|(a, b)| residuals[a][b].is_some() == residuals[b][a].is_some())
+        };
+        if !square || known.is_empty() || !finite(&known) || !symmetric() {
+            return inconsistent("residuals");
+        }
+        Ok(model)
+    }
+
+    /// The text that [`Self::parse`] reads.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    /// The events that it needs of each program, besides cycles.
+    pub fn events(&self) -> Vec<CounterEvent> {
+        self.scales.iter().map(|scale| scale.event).collect()
+    }
+
+    /// Whether it is of this CPU model.
+    ///
+    /// # Errors
+    /// It is of another one.
+    pub fn check_cpu(&self, here: &str) -> Result<(), CounterModelError> {
+        if self.cpu == here {
+            return Ok(());
+        }
+        Err(CounterModelError::OtherCpu { model: self.cpu.clone(), here: here.to_owned() })
+    }
+
+    /// What two programs keep beside each other. Each is a name and its counts alone.
+    ///
+    /// # Errors
+    /// An event was not counted.
+    pub fn predict(
+        &self,
+        programs: [&(String, EventCounts); 2],
+    ) -> Result<PredictedPair, CounterModelError> {
+        let counts = per_cycle(&self.events(), programs.map(Clone::clone).as_slice())?;
+        let is_beyond = |at: &usize| {
+            let [least, most] = self.scales[*at].range;
+            counts.iter().any(|own| own[*at] < least || own[*at] > most)
+        };
+        let beyond = (0..self.scales.len()).filter(is_beyond).map(|at| self.scales[at].event);
+        let beyond = beyond.collect();
+        let logs = logarithms(&self.scales, &counts);
+        let fit = LinearFit { intercept: self.intercept, weights: self.weights.clone() };
+        let features = PairFeatures::Sides { order: ORDER };
+        let kept =
+            |one: usize| fit.value(&features.row(&logs[one], &logs[1 - one])).max(LEAST_KEPT);
+        Ok(PredictedPair { kept: [kept(0), kept(1)], beyond })
+    }
+
+    /// How far the weighted speed-up of a pair of new programs is from the predicted one at most,
+    /// with this confidence. With few training programs that is the largest error seen: no more can
+    /// be said.
+    pub fn margin(&self, confidence: f64) -> f64 {
+        let programs = self.programs.len();
+        let all = (0..programs).flat_map(|a| (a..programs).map(move |b| (a, b)));
+        let sum = |(a, b): (usize, usize)| Some(self.residuals[a][b]? + self.residuals[b][a]?);
+        let mut errors: Vec<f64> = all.filter_map(sum).map(f64::abs).collect();
+        errors.sort_by(f64::total_cmp);
+        // As if the new program were one more of them. Pairs are more, but those of one program are
+        // alike.
+        let share = confidence * (programs + 1) as f64 / programs as f64;
+        let rank = (share * errors.len() as f64).ceil() as usize;
+        // Of few programs the largest error.
+        errors[rank.clamp(1, errors.len()) - 1]
+    }
+
+    /// The residuals of training program `one` beside `other`, of each; `None` if not measured.
+    pub(crate) fn residual(&self, one: usize, other: usize) -> Option<f64> {
+        self.residuals[one][other]
+    }
+
+    /// The root mean square of all residuals of one side.
+    pub(crate) fn error(&self) -> f64 {
+        let known = self.residuals.iter().flatten().flatten();
+        let (sum, count) =
+            known.fold((0.0, 0.0), |(sum, count), one| (sum + one * one, count + 1.0));
+        f64::sqrt(sum / count)
+    }
+}
+
+/// By program, each event per cycle.
+pub(crate) fn per_cycle(
+    events: &[CounterEvent],
+    programs: &[(String, EventCounts)],
+) -> Result<Vec<Vec<f64>>, CounterModelError> {
+    let of_one = |(program, counts): &(String, EventCounts)| {
+        let count = |&event: &CounterEvent| {
+            let not_counted = CounterModelError::NotCounted { event, program: program.clone() };
+            counts.per_cycle(event).filter(|count| count.is_finite()).ok_or(not_counted)
+        };
+        events.iter().map(count).collect()
+    };
+    programs.iter().map(of_one).collect()
+}
+
+fn event_scales(events: &[CounterEvent], counts: &[Vec<f64>]) -> Vec<EventScale> {
+    let scale = |(at, &event): (usize, &CounterEvent)| {
+        let mut all: Vec<f64> = counts.iter().map(|own| own[at]).collect();
+        all.sort_by(f64::total_cmp);
+        let median = (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0;
+        // One in a million cycles, where most programs have none.
+        let offset = 0.1 * median + 1e-6;
+        EventScale { event, offset, range: [all[0], all[all.len() - 1]] }
+    };
+    events.iter().enumerate().map(scale).collect()
+}
+
+/// By program, the logarithm of each count, within the range of the training programs.
+fn logarithms(scales: &[EventScale], counts: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let of_one = |own: &Vec<f64>| {
+        let log = |(scale, count): (&EventScale, &f64)| {
+            (count.clamp(scale.range[0], scale.range[1]) + scale.offset).ln()
+        };
+        scales.iter().zip(own).map(log).collect()
+    };
+    counts.iter().map(of_one).collect()
+}
+
+/// What a published rank says of two programs: higher is better. -23 L2 misses + 1.5 floating point
+/// + 5.2 branches - misses of the trace cache, per cycle and summed over both ("Hardware monitoring
+/// for SMT scheduling and path profiles", section 4).
+///
+/// # Errors
+/// One of these was not counted.
+pub fn published_rank(programs: [&(String, EventCounts); 2]) -> Result<f64, CounterModelError> {
+    let weights = [
+        (CounterEvent::L2Misses, -23.0),
+        (CounterEvent::FpOperations, 1.5),
+        (CounterEvent::Branches, 5.2),
+        (CounterEvent::FrontEndMisses, -1.0),
+    ];
+    let counts =
+        per_cycle(&weights.map(|(event, _)| event), programs.map(Clone::clone).as_slice())?;
+    let rank =
+        |own: &Vec<f64>| own.iter().zip(weights).map(|(count, (_, w))| w * count).sum::<f64>();
+    Ok(counts.iter().map(rank).sum())
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::*;
+    use pinwise_topology::Random;
+
+    /// Programs with counts at random. What one keeps beside another follows from the counts of
+    /// both, and `noise`.
+    pub(crate) struct CountedWorld {
+        pub(crate) programs: Vec<(String, EventCounts)>,
+        pub(crate) kept: Vec<Vec<f64>>,
+    }
+
+    impl CountedWorld {
+        pub(crate) fn new(count: usize, noise: f64, random: &mut Random) -> Self {
+            let cycles = 1e6;
+            let mut program = |number: usize| {
+                // A factor of 1 to 100.
+                let mut event = |event| (event, cycles * 1e-3 * 100f64.powf(random.unit()));
+                let mut counts: std::collections::BTreeMap<CounterEvent, f64> =
+                    CounterModel::EVENTS.into_iter().map(&mut event).collect();
+                counts.insert(CounterEvent::Cycles, cycles);
+                (format!("p{number}"), EventCounts { seconds: 1.0, counts, counted: 1.0 })
+            };
+            let programs: Vec<(String, EventCounts)> = (0..count).map(&mut program).collect();
+            let law = |one: usize, other: usize| {
+                let log = |program: usize, event| {
+                    let counts: &EventCounts = &programs[program].1;
+                    (counts.per_cycle(event).unwrap() * 1e2).ln() / 2.3
+                };
+                let misses = |program| log(program, CounterEvent::L2Misses);
+                0.7 - 0.08 * misses(other) - 0.05 * misses(one) * misses(other)
+                    + 0.05 * log(one, CounterEvent::Instructions)
+            };
+            let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+            let mut kept = vec![vec![0.0; count]; count];
+            for (one, row) in kept.iter_mut().enumerate() {
+                for (other, kept) in row.iter_mut().enumerate() {
+                    *kept = law(one, other) + noise * normal();
+                }
+            }
+            Self { programs, kept }
+        }
+
+        /// Each pair of the first `count` programs.
+        pub(crate) fn pairs(&self, count: usize) -> Vec<TrainingPair> {
+            let with = |one| (one..count).map(move |other| [one, other]);
+            let all = (0..count).flat_map(with);
+            all.map(|[one, other]| TrainingPair {
+                programs: [one, other],
+                kept: [self.kept[one][other], self.kept[other][one]],
+            })
+            .collect()
+        }
+
+        pub(crate) fn model(&self, count: usize) -> CounterModel {
+            let programs = &self.programs[..count];
+            CounterModel::fit("cpu", &CounterModel::EVENTS, programs, &self.pairs(count)).unwrap()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::CountedWorld;
+    use super::*;
+    use pinwise_topology::Random;
+
+    #[test]
+    fn a_law_of_the_counts_is_found_and_predicts_programs_that_were_left_out() {
+        let world = CountedWorld::new(20, 0.0, &mut Random::new(3));
+        let made = |features, penalty| {
+            let pairs = world.pairs(20);
+            quality(features, &CounterModel::EVENTS, &world.programs, &pairs, penalty).unwrap()
+        };
+        let sides = made(PairFeatures::Sides { order: 2 }, None);
+        assert_eq!(sides.terms, 12 + 78);
+        assert!(sides.r2 > 0.98 && sides.out_of_sample.unwrap() > 0.9, "{sides:?}");
+        // Sums of six events, and every product of different ones.
+        let sums = made(PairFeatures::Sides { order: 1 }, Some(0.0));
+        assert!(sums.terms == 12 && sums.r2 < sides.r2);
+        assert_eq!(PairFeatures::Sums { order: 5 }.terms(5), 31);
+    }
+
+    #[test]
+    fn without_a_law_the_sample_is_described_and_nothing_is_predicted() {
+        let mut random = Random::new(4);
+        let world = CountedWorld::new(12, 0.0, &mut random);
+        let mut pairs = world.pairs(12);
+        pairs.iter_mut().for_each(|pair| pair.kept = [0.5 + random.unit(), 0.5 + random.unit()]);
+        let features = PairFeatures::Sums { order: 3 };
+        let made =
+            quality(features, &CounterModel::EVENTS, &world.programs, &pairs, Some(0.0)).unwrap();
+        assert_eq!(made.terms, 41);
+        assert!(made.r2 > 0.4 && made.adjusted.unwrap() < made.r2 - 0.2, "{made:?}");
+        assert!(made.out_of_sample.unwrap() < 0.0, "{made:?}");
+    }
+
+    #[test]
+    fn ninety_percent_intervals_hold_for_pairs_of_new_programs() {
+        let mut random = Random::new(5);
+        let (mut inside, mut all) = (0, 0);
+        for _ in 0..30 {
+            let world = CountedWorld::new(20, 0.06, &mut random);
+            let model = world.model(16);
+            let margin = model.margin(0.9);
+            for (one, other) in [(16, 17), (18, 19), (16, 19), (17, 18)] {
+                let both = [&world.programs[one], &world.programs[other]];
+                let predicted = model.predict(both).unwrap().weighted_speedup();
+                let value = world.kept[one][other] + world.kept[other][one];
+                inside += usize::from((value - predicted).abs() <= margin);
+                all += 1;
+            }
+        }
+        let share = inside as f64 / f64::from(all);
+        assert!((0.84..=0.96).contains(&share), "{share} of {all}");
+    }
+
+    #[test]
+    fn a_model_is_read_back_and_a_broken_one_is_refused() {
+        let model = CountedWorld::new(8, 0.02, &mut Random::new(6)).model(8);
+        assert_eq!(CounterModel::parse(&model.text()).unwrap(), model);
+        let changed = |from: &str, to: &str| {
+            let text = model.text();
+            assert!(text.contains(from), "{from}");
+            CounterModel::parse(&text.replacen(from, to, 1)).unwrap_err()
+        };
+        let version = changed("\"version\":1", "\"version\":2");
+        assert_eq!(version, CounterModelError::Version { found: 2 });
+        for (from, to, field) in [
+            ("\"programs\":[\"p0\",", "\"programs\":[", "residuals"),
+            ("\"weights\":[", "\"weights\":[0.5,", "weights"),
+            ("\"offset\":", "\"offset\":-", "events"),
+        ] {
+            assert_eq!(changed(from, to), CounterModelError::Inconsistent { field });
+        }
+        let syntax = changed("\"cpu\"", "\"cpus\"");
+        assert!(matches!(syntax, CounterModelError::Syntax(_)), "{syntax}");
+        let other = model.check_cpu("mine").unwrap_err().to_string();
+        assert!(other.contains("the model is of cpu, and this machine is mine"), "{other}");
+        assert_eq!(model.check_cpu("cpu"), Ok(()));
+    }
+
+    #[test]
+    fn counts_beyond_those_of_training_are_named_and_count_as_the_nearest() {
+        let world = CountedWorld::new(9, 0.02, &mut Random::new(7));
+        let model = world.model(8);
+        let inside = [&world.programs[0], &world.programs[1]];
+        assert_eq!(model.predict(inside).unwrap().beyond, []);
+        let with = |misses: f64| {
+            let mut other = world.programs[1].clone();
+            other.1.counts.insert(CounterEvent::L2Misses, misses);
+            model.predict([&world.programs[0], &other]).unwrap()
+        };
+        assert_eq!(with(9e5).beyond, [CounterEvent::L2Misses]);
+        assert_eq!(with(9e5).kept, with(5e5).kept);
+        let mut uncounted = world.programs[1].clone();
+        uncounted.1.counts.remove(&CounterEvent::L2Misses);
+        let error = model.predict([&world.programs[0], &uncounted]).unwrap_err();
+        let (event, program) = (CounterEvent::L2Misses, "p1".to_owned());
+        assert_eq!(error, CounterModelError::NotCounted { event, program });
+        let few = CounterModel::fit("cpu", &CounterModel::EVENTS, &world.programs[..5], &[]);
+        assert_eq!(few.unwrap_err(), CounterModelError::TooFew { programs: 5 });
+    }
+
+    #[test]
+    fn the_published_rank_is_that_computed_by_hand() {
+        let program = |misses: f64| {
+            let counts = [
+                (CounterEvent::Cycles, 100.0),
+                (CounterEvent::L2Misses, misses),
+                (CounterEvent::FpOperations, 20.0),
+                (CounterEvent::Branches, 10.0),
+                (CounterEvent::FrontEndMisses, 5.0),
+            ];
+            (String::new(), EventCounts { seconds: 1.0, counts: counts.into(), counted: 1.0 })
+        };
+        let rank = published_rank([&program(1.0), &program(2.0)]).unwrap();
+        let expected = -23.0 * 0.03 + 1.5 * 0.4 + 5.2 * 0.2 - 0.1;
+        assert!((rank - expected).abs() < 1e-12, "{rank}");
+    }
+}
