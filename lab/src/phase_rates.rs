@@ -186,7 +186,10 @@ mod tests {
         let streams = [&programs[0].phases[1].stream, &programs[1].phases[0].stream];
         let direct = events(&core, &streams, SEED, CYCLES.0, CYCLES.1);
         assert_eq!([made.events(one, Some(two)), made.events(two, Some(one))], direct[..]);
-        assert_eq!(made.events(one, None), events(&core, &streams[..1], SEED, CYCLES.0, CYCLES.1)[0]);
+        assert_eq!(
+            made.events(one, None),
+            events(&core, &streams[..1], SEED, CYCLES.0, CYCLES.1)[0]
+        );
         // A line that was cut off is computed again, and another core's file is not used.
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, &text[..text.len() - 9]).unwrap();

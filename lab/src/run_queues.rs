@@ -140,6 +140,14 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
+/// Events of a run, as counters show them.
+pub fn event_counts(values: CounterValues) -> EventCounts {
+    let mut counts: BTreeMap<CounterEvent, f64> =
+        COUNTED.into_iter().zip(event_array(values)).collect();
+    counts.insert(CounterEvent::Cycles, values.cycles as f64);
+    EventCounts { seconds: 1.0, counts, counted: 1.0 }
+}
+
 fn event_array(values: CounterValues) -> [f64; 6] {
     let CounterValues { micro_ops, branches, trace_misses, l2_misses, fp, .. } = values;
     [micro_ops, branches, trace_misses, l2_misses, fp, values.l1_misses].map(|count| count as f64)
@@ -188,7 +196,8 @@ impl<'a> SmtStudy<'a> {
     /// The split of eight or fewer programs into halves with the largest sum of mean speeds.
     pub fn best_split(&self, set: &[usize]) -> Vec<bool> {
         let speed = |one: usize, other: usize| self.mean_speed(set[one], set[other]);
-        let halves = (0..1u32 << set.len()).filter(|half| half.count_ones() as usize * 2 == set.len());
+        let halves =
+            (0..1u32 << set.len()).filter(|half| half.count_ones() as usize * 2 == set.len());
         let side = |half: u32, one: usize| half >> one & 1 == 1;
         let score = |half: u32| -> f64 {
             let pairs = (0..set.len()).flat_map(|one| (0..set.len()).map(move |two| (one, two)));
@@ -283,7 +292,8 @@ impl<'a> SchedulerRun<'a> {
             let mut until = (tick - now).min(balance - now);
             for context in [0, 1] {
                 if let Some(task) = self.queues[context].running {
-                    until = until.min(self.tasks[task].slice).min(self.until_warm_or_phase(context));
+                    until =
+                        until.min(self.tasks[task].slice).min(self.until_warm_or_phase(context));
                 }
             }
             let until = until.max(1e-7);
@@ -430,14 +440,17 @@ impl<'a> SchedulerRun<'a> {
             return;
         }
         if self.pairs.is_empty() {
-            let phases: Vec<usize> = (0..self.tasks.len()).map(|task| self.phase_of(task)).collect();
+            let phases: Vec<usize> =
+                (0..self.tasks.len()).map(|task| self.phase_of(task)).collect();
             let weight = |one: usize, other: usize| {
                 if one == other { 0.0 } else { self.study.speed(phases[one], phases[other]) }
             };
             let both = |one, other| weight(one, other) + weight(other, one);
             let tasks = 0..self.tasks.len();
-            let weights: Vec<Vec<f64>> =
-                tasks.clone().map(|one| tasks.clone().map(|two| both(one, two)).collect()).collect();
+            let weights: Vec<Vec<f64>> = tasks
+                .clone()
+                .map(|one| tasks.clone().map(|two| both(one, two)).collect())
+                .collect();
             self.pairs = Matchings::of(self.tasks.len()).best(&weights);
         }
         let (one, other) = self.pairs.pop().expect("tasks are even");
@@ -473,7 +486,11 @@ impl<'a> SchedulerRun<'a> {
         from.active.retain(|&one| one != task);
         from.expired.retain(|&one| one != task);
         let to = &mut self.queues[context];
-        if had_slice { to.expired.push_back(task) } else { to.active.push_back(task) }
+        if had_slice {
+            to.expired.push_back(task)
+        } else {
+            to.active.push_back(task)
+        }
         self.tasks[task].context = context;
         self.made.moves += 1;
     }

@@ -233,6 +233,9 @@ impl Testbed for PairsTestbed {
         let first = seconds.first().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64);
         let performance = first.map_or(0.0, |mean| 1.0 / mean);
         let measured = Measurement::new(performance, begin.elapsed());
-        Ok(Measurement { detail: Detail::of(&AccompaniedRuns { seconds, counts: Vec::new() }), ..measured })
+        Ok(Measurement {
+            detail: Detail::of(&AccompaniedRuns { seconds, counts: Vec::new() }),
+            ..measured
+        })
     }
 }

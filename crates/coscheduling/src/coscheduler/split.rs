@@ -55,7 +55,7 @@ pub(super) struct SplitProblem {
     /// By two threads: how long they ran beside each other in the split as it is. Empty: not known,
     /// or not long enough.
     pub(super) met: Vec<Vec<f64>>,
-    /// How much better another split has to be, as a share.
+    /// How much better another split has to be, as a share. Infinite: none is looked for.
     pub(super) margin: f64,
 }
 
@@ -82,6 +82,9 @@ impl SplitProblem {
     pub(super) fn seats(&self) -> Vec<usize> {
         let fair = self.fair();
         let now = self.balanced(&fair);
+        if self.margin.is_infinite() {
+            return now;
+        }
         let mut best = match self.matched(&fair, &now) {
             Some(matched) => matched,
             None => self.searched(&fair, &now),
