@@ -22,6 +22,8 @@ use std::sync::Arc;
 const TASKS: usize = 8;
 const RUNS: u64 = 3;
 const SECONDS: f64 = 240.0;
+/// Cycles in which caches fill, and cycles that count.
+const CYCLES: (u64, u64) = (1_000_000, 1_000_000);
 /// Student's t at 97.5 % for the mean of three.
 const STUDENT: f64 = 4.303;
 
@@ -44,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let count = arguments.next().transpose()?.unwrap_or(50);
     let core = SmtCore::northwood();
     let programs = PhasedProgram::spec2000();
-    let rates = PhaseRates::of(&core, &programs, Path::new("target/phase-rates"))?;
+    let rates = PhaseRates::of(&core, &programs, CYCLES, Path::new("target/phase-rates"))?;
     let hertz = core.clock_ghz * 1e9;
     let study = SmtStudy { programs: &programs, rates: &rates, hertz, seconds: SECONDS };
     let mut random = Random::new(seed);

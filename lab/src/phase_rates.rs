@@ -13,11 +13,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Cycles in which caches fill, and cycles that count.
-pub const CYCLES: (u64, u64) = (1_000_000, 1_000_000);
 const SEED: u64 = 1;
 
-/// Events of every phase, alone and beside another, in [`CYCLES`].1 cycles.
+/// Events of every phase, alone and beside another.
 #[derive(Debug)]
 pub struct PhaseRates {
     /// The number of each program's first phase.
@@ -30,12 +28,17 @@ pub struct PhaseRates {
 }
 
 impl PhaseRates {
-    /// Those of these programs. They are read from `file`, and what is missing is computed and
-    /// added.
+    /// Those of these programs: in the second number of `cycles`, after the first in which caches
+    /// fill. They are read from `file`, and what is missing is computed and added.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn of(core: &SmtCore, programs: &[PhasedProgram], file: &Path) -> io::Result<Self> {
+    pub fn of(
+        core: &SmtCore,
+        programs: &[PhasedProgram],
+        cycles: (u64, u64),
+        file: &Path,
+    ) -> io::Result<Self> {
         let mut firsts = vec![0];
         for program in programs {
             firsts.push(firsts[firsts.len() - 1] + program.phases.len());
@@ -48,7 +51,7 @@ impl PhaseRates {
             let others = (one + 1..streams.len()).filter(|&two| program_of(one) != program_of(two));
             wanted.extend(others.map(|two| vec![one, two]));
         }
-        let head = format!("{:x} {CYCLES:?} {SEED}", digest(&format!("{core:?}{streams:?}")));
+        let head = format!("{:x} {cycles:?} {SEED}", digest(&format!("{core:?}{streams:?}")));
         let mut known = read(file, &head)?;
         let missing: Vec<Vec<usize>> =
             wanted.iter().filter(|phases| !known.contains_key(*phases)).cloned().collect();
@@ -61,9 +64,9 @@ impl PhaseRates {
             let append = Mutex::new(append);
             let made = each(&missing, |phases| {
                 let run: Vec<&StreamProgram> = phases.iter().map(|&phase| streams[phase]).collect();
-                let mut values = events(core, &run, SEED, CYCLES.0, CYCLES.1);
+                let mut values = events(core, &run, SEED, cycles.0, cycles.1);
                 if let [alone] = run[..] {
-                    values.extend(events(core, &[alone], SEED, 0, CYCLES.0));
+                    values.extend(events(core, &[alone], SEED, 0, cycles.0));
                 }
                 let line = write_line(phases, &values);
                 append.lock().expect("no other panics").write_all(line.as_bytes())?;
@@ -171,15 +174,17 @@ fn read_line(line: &str) -> Option<(Vec<usize>, Vec<CounterValues>)> {
 mod tests {
     use super::*;
 
+    const CYCLES: (u64, u64) = (20_000, 20_000);
+
     #[test]
     fn rates_are_read_again_as_they_were_computed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rates");
         let core = SmtCore::northwood();
         let programs = &PhasedProgram::spec2000()[6..8];
-        let made = PhaseRates::of(&core, programs, &file).unwrap();
+        let made = PhaseRates::of(&core, programs, CYCLES, &file).unwrap();
         let length = fs::metadata(&file).unwrap().len();
-        let again = PhaseRates::of(&core, programs, &file).unwrap();
+        let again = PhaseRates::of(&core, programs, CYCLES, &file).unwrap();
         assert_eq!(fs::metadata(&file).unwrap().len(), length);
         assert_eq!(format!("{made:?}"), format!("{again:?}"));
         let (one, two) = (made.phase(0, 1), made.phase(1, 0));
@@ -193,7 +198,7 @@ mod tests {
         // A line that was cut off is computed again, and another core's file is not used.
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, &text[..text.len() - 9]).unwrap();
-        let mended = PhaseRates::of(&core, programs, &file).unwrap();
+        let mended = PhaseRates::of(&core, programs, CYCLES, &file).unwrap();
         assert_eq!(format!("{made:?}"), format!("{mended:?}"));
         assert!(read(&file, "another").unwrap().is_empty());
     }

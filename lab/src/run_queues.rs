@@ -287,9 +287,9 @@ impl<'a> SchedulerRun<'a> {
 
     fn run(mut self) -> SetRun {
         let (mut now, mut tick, mut balance) = (0.0, SLICE, BALANCED);
-        while now < self.study.seconds {
+        while now < self.study.seconds - 1e-9 {
             self.dispatch();
-            let mut until = (tick - now).min(balance - now);
+            let mut until = (tick - now).min(balance - now).min(self.study.seconds - now);
             for context in [0, 1] {
                 if let Some(task) = self.queues[context].running {
                     until =
@@ -396,6 +396,10 @@ impl<'a> SchedulerRun<'a> {
         if matches!(self.policy, SchedulerPolicy::MatchedPairs) {
             self.dispatch_pair();
             return;
+        }
+        if self.queues.iter().any(|queue| queue.len() == 0) {
+            // An idle CPU looks at once.
+            self.balance();
         }
         for context in [0, 1] {
             let beside = self.queues[1 - context].running;
@@ -536,5 +540,52 @@ impl SmtStudy<'_> {
     /// A length of a phase, half to one and a half times its mean.
     fn phase_seconds(&self, program: usize, phase: usize, random: &mut Random) -> f64 {
         self.programs[program].phases[phase].seconds * (0.5 + random.unit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_smt::SmtCore;
+
+    /// Runs 10 s of the first `tasks` of these programs.
+    fn run(tasks: usize, policy: &SchedulerPolicy) -> SetRun {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = &PhasedProgram::spec2000()[9..13];
+        let core = SmtCore::northwood();
+        let rates = PhaseRates::of(&core, programs, (50_000, 50_000), &folder.path().join("rates"))
+            .unwrap();
+        let hertz = core.clock_ghz * 1e9;
+        let study = SmtStudy { programs, rates: &rates, hertz, seconds: 10.0 };
+        study.run(&(0..tasks).collect::<Vec<_>>(), policy, 1)
+    }
+
+    #[test]
+    fn a_task_alone_makes_the_progress_of_its_time_but_for_cold_caches() {
+        let alone = run(1, &SchedulerPolicy::Base);
+        assert!((alone.ran[0] - 10.0).abs() < 0.01);
+        assert!((9.9..10.0).contains(&alone.progress[0]), "{:?}", alone.progress);
+    }
+
+    #[test]
+    fn time_is_shared_equally_and_a_policy_repeats_itself() {
+        let rule = CoscheduleRule::Seen;
+        for policy in [
+            SchedulerPolicy::Base,
+            SchedulerPolicy::PublishedKernel(PublishedRule::default()),
+            SchedulerPolicy::Affinity(rule, CoscheduleObjective::Both),
+            SchedulerPolicy::Fixed(vec![true, false, true, false]),
+            SchedulerPolicy::MatchedPairs,
+        ] {
+            let made = run(4, &policy);
+            let all: f64 = made.ran.iter().sum();
+            assert!((all - 20.0).abs() < 0.02, "both contexts run: {all}");
+            for task in 0..4 {
+                assert!((4.0..6.0).contains(&made.ran[task]), "{policy:?}: {:?}", made.ran);
+                // Beside others it is slower than alone.
+                assert!(made.progress[task] < made.ran[task]);
+            }
+            assert_eq!(made.micro_ops, run(4, &policy).micro_ops);
+        }
     }
 }
