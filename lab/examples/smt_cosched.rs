@@ -11,7 +11,7 @@ use pinwise_coscheduling::{
 };
 use pinwise_lab::parallel::each;
 use pinwise_lab::phase_rates::PhaseRates;
-use pinwise_lab::run_queues::{SchedulerPolicy, SetRun, SmtStudy, event_counts};
+use pinwise_lab::run_queues::{SchedulerPolicy, SetRun, SmtStudy};
 use pinwise_smt::{PhasedProgram, SmtCore};
 use pinwise_topology::Random;
 use std::error::Error;
@@ -119,27 +119,19 @@ fn same(policy: SchedulerPolicy) -> Box<dyn Fn(&[usize]) -> SchedulerPolicy + Sy
     Box::new(move |_| policy.clone())
 }
 
-/// A model of pairs that was fitted to the phases of all programs that are not in the set.
+/// A model of pairs that was fitted to the programs that are not in the set.
 fn fitted(study: &SmtStudy<'_>, set: &[usize]) -> CounterModel {
-    let others = (0..study.programs.len()).filter(|program| !set.contains(program));
-    let phases: Vec<(usize, usize)> = others
-        .flat_map(|program| {
-            let phases = 0..study.programs[program].phases.len();
-            phases.map(move |phase| (program, study.rates.phase(program, phase)))
-        })
+    let others: Vec<usize> =
+        (0..study.programs.len()).filter(|program| !set.contains(program)).collect();
+    let training: Vec<_> = others
+        .iter()
+        .map(|&program| (study.programs[program].name.clone(), study.mean_counts(program)))
         .collect();
-    let name = |&(program, phase): &(usize, usize)| {
-        let counts = event_counts(study.rates.events(phase, None));
-        (study.programs[program].name.clone(), counts)
-    };
-    let training: Vec<_> = phases.iter().map(name).collect();
     let mut pairs = Vec::new();
-    for (one, first) in phases.iter().enumerate() {
-        for (other, second) in phases.iter().enumerate().skip(one + 1) {
-            if first.0 != second.0 {
-                let kept = [study.speed(first.1, second.1), study.speed(second.1, first.1)];
-                pairs.push(TrainingPair { programs: [one, other], kept });
-            }
+    for (one, &first) in others.iter().enumerate() {
+        for (other, &second) in others.iter().enumerate().skip(one + 1) {
+            let kept = [study.mean_speed(first, second), study.mean_speed(second, first)];
+            pairs.push(TrainingPair { programs: [one, other], kept });
         }
     }
     let model = CounterModel::fit("model", &CounterModel::EVENTS, &training, &pairs);

@@ -140,14 +140,6 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// Events of a run, as counters show them.
-pub fn event_counts(values: CounterValues) -> EventCounts {
-    let mut counts: BTreeMap<CounterEvent, f64> =
-        COUNTED.into_iter().zip(event_array(values)).collect();
-    counts.insert(CounterEvent::Cycles, values.cycles as f64);
-    EventCounts { seconds: 1.0, counts, counted: 1.0 }
-}
-
 fn event_array(values: CounterValues) -> [f64; 6] {
     let CounterValues { micro_ops, branches, trace_misses, l2_misses, fp, .. } = values;
     [micro_ops, branches, trace_misses, l2_misses, fp, values.l1_misses].map(|count| count as f64)
@@ -191,6 +183,20 @@ impl<'a> SmtStudy<'a> {
             }
         }
         sum / weight
+    }
+
+    /// What counters see of a program alone, over its phases in proportion to their lengths.
+    pub fn mean_counts(&self, program: usize) -> EventCounts {
+        let mut counts: BTreeMap<CounterEvent, f64> = BTreeMap::new();
+        for (number, phase) in self.programs[program].phases.iter().enumerate() {
+            let values = self.rates.events(self.rates.phase(program, number), None);
+            *counts.entry(CounterEvent::Cycles).or_default() +=
+                phase.seconds * values.cycles as f64;
+            for (event, count) in COUNTED.into_iter().zip(event_array(values)) {
+                *counts.entry(event).or_default() += phase.seconds * count;
+            }
+        }
+        EventCounts { seconds: 1.0, counts, counted: 1.0 }
     }
 
     /// The split of eight or fewer programs into halves with the largest sum of mean speeds.

@@ -367,9 +367,9 @@ fn logarithms(scales: &[EventScale], counts: &[Vec<f64>]) -> Vec<Vec<f64>> {
     counts.iter().map(of_one).collect()
 }
 
-/// What a published rank says of two programs: higher is better. -23 L2 misses + 1.5 floating point
-/// + 5.2 branches - misses of the trace cache, per cycle and summed over both ("Hardware monitoring
-/// for SMT scheduling and path profiles", section 4).
+/// What a published rank says of two programs: higher is better. It is -23 L2 misses + 1.5
+/// floating point + 5.2 branches - misses of the trace cache, per cycle and summed over both
+/// ("Hardware monitoring for SMT scheduling and path profiles", section 4).
 ///
 /// # Errors
 /// One of these was not counted.
