@@ -27,6 +27,9 @@ const CYCLES: (u64, u64) = (1_000_000, 1_000_000);
 /// Student's t at 97.5 % for the mean of three.
 const STUDENT: f64 = 4.303;
 
+/// The policy for a set of programs.
+type PolicyOfSet<'a> = Box<dyn Fn(&[usize]) -> SchedulerPolicy + Sync + 'a>;
+
 /// How a policy does on a set, against the base scheduler.
 struct SetGain {
     /// Micro-operations, and the sum of progress of all programs, over those of the base scheduler.
@@ -70,19 +73,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seen = |objective| SchedulerPolicy::Affinity(CoscheduleRule::Seen, objective);
     let by_rule =
         SchedulerPolicy::Affinity(CoscheduleRule::Published(published), CoscheduleObjective::Both);
-    let rows: Vec<(&str, &str, Box<dyn Fn(&[usize]) -> SchedulerPolicy + Sync>)> = vec![
+    let rows: Vec<(&str, &str, PolicyOfSet<'_>)> = vec![
         ("published, window of four", "kernel", same(SchedulerPolicy::PublishedKernel(published))),
         ("published, window of three", "kernel", same(SchedulerPolicy::PublishedKernel(narrow))),
         ("published, without groups", "kernel", same(SchedulerPolicy::PublishedKernel(alone))),
         ("published value and groups", "affinity", same(by_rule)),
-        (
-            "fitted model, both",
-            "affinity",
-            Box::new(|set| {
-                let rule = CoscheduleRule::Predicted(Arc::new(fitted(&study, set)));
-                SchedulerPolicy::Affinity(rule, CoscheduleObjective::Both)
-            }),
-        ),
         ("seen, throughput", "affinity", same(seen(CoscheduleObjective::Throughput))),
         ("seen, fairness", "affinity", same(seen(CoscheduleObjective::Fairness))),
         ("**seen, both** (default)", "affinity", same(seen(CoscheduleObjective::Both))),
@@ -92,6 +87,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             Box::new(|set| SchedulerPolicy::Fixed(study.best_split(set))),
         ),
         ("matching, by the truth", "kernel", same(SchedulerPolicy::MatchedPairs)),
+        (
+            "fitted model, both",
+            "affinity",
+            Box::new(|set| {
+                let rule = CoscheduleRule::Predicted(Arc::new(fitted(&study, set)));
+                SchedulerPolicy::Affinity(rule, CoscheduleObjective::Both)
+            }),
+        ),
     ];
     println!(
         "\n| method | decides | throughput: mean | least | most | progress: mean | least | most | \
@@ -115,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One policy for all sets.
-fn same(policy: SchedulerPolicy) -> Box<dyn Fn(&[usize]) -> SchedulerPolicy + Sync> {
+fn same<'a>(policy: SchedulerPolicy) -> PolicyOfSet<'a> {
     Box::new(move |_| policy.clone())
 }
 
