@@ -6,6 +6,8 @@
 //! - [`compiled`] predicts tens of millions of assignments a second.
 //! - [`sweep`] measures the truth on the model of a scheduler, to compare searches with it.
 //! - [`threads_truth`] asks the whole job there and judges what it announces.
+//! - [`phase_rates`] has what phases of programs do on one core, and [`run_queues`] simulates
+//!   minutes of a scheduler from that.
 //! - [`rate`] says how often something was so. [`parallel`] uses all processors.
 
 #![forbid(unsafe_code)]
@@ -14,7 +16,9 @@ pub mod cells;
 pub mod compiled;
 pub mod metis;
 pub mod parallel;
+pub mod phase_rates;
 pub mod rate;
+pub mod run_queues;
 pub mod sweep;
 pub mod thread_reinforcer;
 pub mod threads_truth;

@@ -19,6 +19,7 @@ mod split;
 
 pub use published::{MissGroups, PublishedRule, PublishedWeights, QueuedTask};
 
+use crate::counter_model::CounterModel;
 use experience::Experience;
 use pinwise_measure::{CounterEvent, EventCounts, ObservedThread};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,14 @@ pub trait PairSpeeds: Debug + Send + Sync {
     /// The speed of each beside the other, as a share of its speed alone. `None`: no answer, for
     /// instance without an event.
     fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]>;
+}
+
+/// Counts beside others stand for counts alone, which the model was fitted to.
+impl PairSpeeds for CounterModel {
+    fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]> {
+        let [one, other] = threads.map(|counts| (String::new(), counts.clone()));
+        self.predict([&one, &other]).ok().map(|pair| pair.kept)
+    }
 }
 
 /// How the co-scheduler tells good neighbours from bad ones.
@@ -68,6 +77,11 @@ const MARGIN: f64 = 0.01;
 /// The step of smoothed counts and loads towards those of the last quantum.
 const SMOOTHING: f64 = 0.2;
 
+/// How many turns each thread has, about, before the split changes again.
+const TURNS: usize = 3;
+/// What is left, after a quantum, of who met whom.
+const MET_KEPT: f64 = 0.95;
+
 /// Decides quantum after quantum.
 #[derive(Clone, Debug)]
 pub struct Coscheduler {
@@ -79,6 +93,10 @@ pub struct Coscheduler {
     threads: BTreeMap<u64, SmoothedThread>,
     experience: Experience,
     groups: MissGroups,
+    /// By two threads: for how many quanta they ran beside each other since the last change.
+    met: BTreeMap<(u64, u64), f64>,
+    /// Quanta since then.
+    quanta: usize,
 }
 
 /// What is known of a thread.
@@ -104,6 +122,8 @@ impl Coscheduler {
             threads: BTreeMap::new(),
             experience: Experience::default(),
             groups: MissGroups::default(),
+            met: BTreeMap::new(),
+            quanta: 0,
         }
     }
 
@@ -122,18 +142,19 @@ impl Coscheduler {
         }
         self.observe(&threads);
         let kept = self.kept_contexts(&threads);
-        let seated = threads.iter().zip(kept).map(|(thread, kept)| SeatedThread {
-            busy: self.threads[&thread.id].busy,
-            allowed: self
-                .contexts
-                .iter()
-                .map(|context| match kept {
-                    Some(kept) => *context == kept,
-                    None => thread.allowed.contains(context),
-                })
-                .collect(),
-            seat: self.seat(thread),
+        let seated = threads.iter().zip(kept).map(|(thread, kept)| {
+            let may = |context: &usize| match kept {
+                Some(kept) => *context == kept,
+                None => thread.allowed.contains(context),
+            };
+            let allowed: Vec<bool> = self.contexts.iter().map(may).collect();
+            let seat = self.seat(thread).filter(|&seat| allowed[seat]);
+            SeatedThread { busy: self.threads[&thread.id].busy, allowed, seat }
         });
+        // Until each thread had a few turns, nothing is known of who meets whom. Then no other split
+        // is better enough.
+        let turns = TURNS * threads.len().div_ceil(self.contexts.len());
+        let is_known = self.quanta >= turns;
         let problem = SplitProblem {
             cores: self.cores.clone(),
             threads: seated.collect(),
@@ -142,14 +163,36 @@ impl Coscheduler {
                 CoscheduleRule::Published(_) => CoscheduleObjective::Throughput,
                 _ => self.objective,
             },
-            margin: MARGIN,
+            met: if is_known { self.met_matrix(&threads) } else { Vec::new() },
+            margin: if is_known || !matches!(self.rule, CoscheduleRule::Seen) {
+                MARGIN
+            } else {
+                f64::INFINITY
+            },
         };
         let chosen = problem.seats();
         let moved = threads
             .iter()
             .zip(chosen)
             .filter(|(thread, seat)| thread.context != Some(self.contexts[*seat]));
-        moved.map(|(thread, seat)| (thread.id, self.contexts[seat])).collect()
+        let moved: Vec<(u64, usize)> =
+            moved.map(|(thread, seat)| (thread.id, self.contexts[seat])).collect();
+        if !moved.is_empty() {
+            self.met.clear();
+            self.quanta = 0;
+        }
+        moved
+    }
+
+    /// By two threads how long they met; empty if none did.
+    fn met_matrix(&self, threads: &[&ObservedThread]) -> Vec<Vec<f64>> {
+        if self.met.is_empty() {
+            return Vec::new();
+        }
+        let met = |one: u64, other: u64| self.met.get(&(one, other)).copied().unwrap_or(0.0);
+        let row =
+            |one: &ObservedThread| threads.iter().map(|other| met(one.id, other.id)).collect();
+        threads.iter().map(|one| row(one)).collect()
     }
 
     /// Where a thread is, if it may be there.
@@ -210,6 +253,8 @@ impl Coscheduler {
                 let is_sibling =
                     at.is_some_and(|at| at != seat && self.cores[at] == self.cores[seat]);
                 if is_sibling && longest > 0.0 {
+                    let share = ran_here / longest * ran / longest;
+                    *self.met.entry((thread.id, other.id)).or_default() += share;
                     *beside.entry(other.program).or_default() += ran / longest;
                 }
             }
@@ -220,6 +265,8 @@ impl Coscheduler {
         programs.sort_unstable();
         programs.dedup();
         self.experience.pass(&programs);
+        self.met.values_mut().for_each(|met| *met *= MET_KEPT);
+        self.quanta += 1;
     }
 
     /// By thread the context for high misses, if the published groups keep it there: the first
@@ -291,40 +338,163 @@ fn smoothed(old: &EventCounts, new: &EventCounts) -> EventCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_topology::Random;
 
+    /// Speeds by the number of branches, which names a thread here.
     #[derive(Debug)]
-    struct NoAnswer;
+    struct ByName(fn(usize, usize) -> f64);
 
-    impl PairSpeeds for NoAnswer {
-        fn speeds(&self, _: [&EventCounts; 2]) -> Option<[f64; 2]> {
-            None
+    impl PairSpeeds for ByName {
+        fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]> {
+            let [one, other] = threads.map(|of| of.get(CounterEvent::Branches).unwrap() as usize);
+            Some([(self.0)(one, other), (self.0)(other, one)])
         }
     }
 
-    fn new_thread(id: u64, allowed: &[usize]) -> ObservedThread {
-        ObservedThread {
-            id,
-            program: 0,
-            allowed: allowed.to_vec(),
-            context: None,
-            busy: 1.0,
-            counts: None,
+    fn thread(id: usize, context: Option<usize>, counts: Option<EventCounts>) -> ObservedThread {
+        let allowed = vec![0, 1, 2, 3];
+        ObservedThread { id: id as u64, program: id, allowed, context, busy: 1.0, counts }
+    }
+
+    fn counts(id: usize, rate: f64, misses: f64) -> EventCounts {
+        let counts = [
+            (CounterEvent::Cycles, 1e6),
+            (CounterEvent::Instructions, 1e6 * rate),
+            (CounterEvent::L2Misses, 1e6 * misses),
+            (CounterEvent::Branches, id as f64),
+        ];
+        EventCounts { seconds: 0.1, counts: BTreeMap::from(counts), counted: 1.0 }
+    }
+
+    /// Lets threads take turns on two contexts of a core for some quanta. In each, one of each
+    /// context runs. Returns where they are, and how many moves there were in the last half.
+    fn take_turns(
+        scheduler: &mut Coscheduler,
+        threads: usize,
+        quanta: usize,
+        mut rate: impl FnMut(usize, usize) -> f64,
+    ) -> (Vec<usize>, usize) {
+        let mut queues: [Vec<usize>; 2] =
+            [0, 1].map(|side| (0..threads).filter(|one| one % 2 == side).collect());
+        let mut late_moves = 0;
+        for quantum in 0..quanta {
+            // Queues turn at different paces, so all of both sides meet.
+            let running = [queues[0][0], queues[1][0]];
+            queues[0].rotate_left(1);
+            queues[1].rotate_left(if quantum % threads == 0 { 2 } else { 1 });
+            let side = |one: usize| usize::from(queues[1].contains(&one));
+            let observed: Vec<ObservedThread> = (0..threads)
+                .map(|one| {
+                    let beside = running[1 - side(one)];
+                    let ran = running.contains(&one).then(|| counts(one, rate(one, beside), 0.0));
+                    thread(one, Some(side(one)), ran)
+                })
+                .collect();
+            let moves = scheduler.decide(&observed);
+            if quantum >= quanta / 2 {
+                late_moves += moves.len();
+            }
+            for (id, context) in moves {
+                queues[1 - context].retain(|&one| one as u64 != id);
+                queues[context].push(id as usize);
+            }
+        }
+        ((0..threads).map(|one| usize::from(queues[1].contains(&one))).collect(), late_moves)
+    }
+
+    fn seen(objective: CoscheduleObjective) -> Coscheduler {
+        Coscheduler::new(vec![vec![0, 1]], CoscheduleRule::Seen, objective)
+    }
+
+    #[test]
+    fn threads_that_harm_each_other_come_to_share_a_context() {
+        let is_bad = |one: usize| one < 4;
+        for objective in [CoscheduleObjective::Throughput, CoscheduleObjective::Both] {
+            let rate = |one: usize, other| if is_bad(one) && is_bad(other) { 0.5 } else { 0.8 };
+            let (split, late) = take_turns(&mut seen(objective), 8, 1000, rate);
+            let bad: Vec<usize> = split[..4].to_vec();
+            assert!(bad.iter().all(|&side| side == bad[0]), "{objective:?}: {split:?}");
+            assert_eq!(split.iter().filter(|&&side| side == bad[0]).count(), 4);
+            assert!(late <= 8, "{late} moves");
         }
     }
 
     #[test]
-    fn new_threads_are_spread_over_the_contexts_they_may_use() {
-        let rule = CoscheduleRule::Predicted(Arc::new(NoAnswer));
+    fn noise_moves_few_threads() {
+        let mut random = Random::new(6);
+        let noisy = move |_, _| 0.8 + 0.1 * (random.unit() - 0.5);
+        let (_, late) = take_turns(&mut seen(CoscheduleObjective::Both), 8, 2000, noisy);
+        // Two for each change, of 1000 quanta.
+        assert!(late <= 20, "{late} moves");
+    }
+
+    #[test]
+    fn equal_observations_have_equal_answers() {
+        let run = || {
+            let mut random = Random::new(8);
+            let rate = move |one: usize, other: usize| {
+                0.3 + 0.1 * ((one * other) % 5) as f64 + 0.05 * random.unit()
+            };
+            take_turns(&mut seen(CoscheduleObjective::Both), 6, 300, rate)
+        };
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn as_many_threads_as_contexts_are_paired_by_the_model() {
+        let model = ByName(|one, other| if one / 2 == other / 2 { 0.5 } else { 0.9 });
+        let mut scheduler = Coscheduler::new(
+            vec![vec![0, 2], vec![1, 3]],
+            CoscheduleRule::Predicted(Arc::new(model)),
+            CoscheduleObjective::Throughput,
+        );
+        // 0 and 1 are on one core, and should not be.
+        let seats = [0, 2, 1, 3];
+        let mut threads: Vec<ObservedThread> =
+            (0..4).map(|one| thread(one, Some(seats[one]), Some(counts(one, 1.0, 0.0)))).collect();
+        let moves = scheduler.decide(&threads);
+        assert!(moves.len() <= 2, "no more than one of each core: {moves:?}");
+        for (id, context) in moves {
+            threads[id as usize].context = Some(context);
+        }
+        let core = |one: usize| threads[one].context.unwrap() % 2;
+        assert!(core(0) != core(1) && core(2) != core(3));
+        assert_eq!(scheduler.decide(&threads), []);
+    }
+
+    #[test]
+    fn the_published_groups_come_to_the_first_context() {
+        let rule = CoscheduleRule::Published(PublishedRule::default());
         let mut scheduler =
-            Coscheduler::new(vec![vec![0, 2], vec![1, 3]], rule, CoscheduleObjective::Both);
-        let threads = [
-            new_thread(1, &[0]),
-            new_thread(2, &[0, 1, 2, 3]),
-            new_thread(3, &[0, 1, 2, 3]),
-            new_thread(4, &[7]),
-        ];
+            Coscheduler::new(vec![vec![0, 1]], rule, CoscheduleObjective::Throughput);
+        let mut contexts = [0, 1, 0, 1];
+        for _ in 0..4 {
+            let threads: Vec<ObservedThread> = (0..4)
+                .map(|one| {
+                    let misses = if one < 2 { 0.05 } else { 0.001 };
+                    thread(one, Some(contexts[one]), Some(counts(one, 1.0, misses)))
+                })
+                .collect();
+            for (id, context) in scheduler.decide(&threads) {
+                contexts[id as usize] = context;
+            }
+        }
+        assert_eq!(contexts, [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn new_threads_are_spread_over_the_contexts_they_may_use() {
+        let mut scheduler = Coscheduler::new(
+            vec![vec![0, 2], vec![1, 3]],
+            CoscheduleRule::Seen,
+            CoscheduleObjective::Both,
+        );
+        let mut threads: Vec<ObservedThread> = (1..=4).map(|id| thread(id, None, None)).collect();
+        threads[0].allowed = vec![0];
+        threads[3].allowed = vec![7];
         let moves = scheduler.decide(&threads);
         assert_eq!(moves, [(1, 0), (2, 1), (3, 2)]);
         assert_eq!(scheduler.decide(&threads), moves);
+        assert_eq!(scheduler.decide(&[]), []);
     }
 }

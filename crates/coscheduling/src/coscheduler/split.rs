@@ -28,7 +28,7 @@ const LOAD_SLACK: f64 = 0.1;
 /// A move for balance lowers the larger of two loads by at least this.
 const LOAD_GAIN: f64 = 0.2;
 /// Other begins of the local search, and the most threads with which it has them.
-const BEGINS: (usize, usize) = (12, 24);
+const BEGINS: (usize, usize) = (6, 24);
 /// The most seats that are matched exactly.
 const MATCHED: usize = 16;
 
@@ -52,8 +52,29 @@ pub(super) struct SplitProblem {
     /// By two threads: the speed of the first beside the second. 1 is its speed alone.
     pub(super) speeds: Vec<Vec<f64>>,
     pub(super) objective: CoscheduleObjective,
-    /// How much better another split has to be, as a share.
+    /// By two threads: how long they ran beside each other in the split as it is. Empty: not known,
+    /// or not long enough.
+    pub(super) met: Vec<Vec<f64>>,
+    /// How much better another split has to be, as a share. Infinite: none is looked for.
     pub(super) margin: f64,
+}
+
+/// A change of the seat of a thread.
+#[derive(Clone, Copy, Debug)]
+enum SeatChange {
+    /// With this thread.
+    Swap(usize),
+    /// To this seat.
+    Move(usize),
+}
+
+impl SeatChange {
+    fn apply(self, seats: &mut [usize], one: usize) {
+        match self {
+            Self::Swap(two) => seats.swap(one, two),
+            Self::Move(to) => seats[one] = to,
+        }
+    }
 }
 
 impl SplitProblem {
@@ -61,13 +82,58 @@ impl SplitProblem {
     pub(super) fn seats(&self) -> Vec<usize> {
         let fair = self.fair();
         let now = self.balanced(&fair);
+        if self.margin.is_infinite() {
+            return now;
+        }
         let mut best = match self.matched(&fair, &now) {
             Some(matched) => matched,
             None => self.searched(&fair, &now),
         };
         self.name_alike(&mut best, &now);
-        let (is, would) = (self.score(&now, &fair), self.score(&best, &fair));
-        if would - is > self.margin * is.abs().max(f64::MIN_POSITIVE) { best } else { now }
+        let stays = self.threads.iter().zip(&now).all(|(thread, &seat)| thread.seat == Some(seat));
+        let is = if stays { self.score_as_met(&now, &fair) } else { self.score(&now, &fair) };
+        let needed = is + self.margin * is.abs().max(f64::MIN_POSITIVE);
+        if best == now && self.score(&now, &fair) > needed {
+            // Those meet that should not. After any swap others meet.
+            best = self.best_swap(&now, &fair);
+        }
+        if self.score(&best, &fair) > needed { best } else { now }
+    }
+
+    /// The score of the split as it is, by who really ran beside whom. The scheduler may let the
+    /// same threads meet again and again.
+    fn score_as_met(&self, seats: &[usize], fair: &[f64]) -> f64 {
+        if self.met.is_empty() {
+            return self.score(seats, fair);
+        }
+        let loads = self.loads(seats);
+        let of = |one: usize| {
+            let share = self.threads[one].busy / loads[seats[one]].max(1.0);
+            let met: f64 = self.met[one].iter().sum();
+            let beside = self.met[one].iter().zip(&self.speeds[one]);
+            let lost: f64 = beside.map(|(met, speed)| met * (1.0 - speed)).sum();
+            share * self.worth(1.0 - lost / met.max(1.0), fair[one])
+        };
+        (0..seats.len()).map(of).sum()
+    }
+
+    /// The best split that differs from this one by a swap.
+    fn best_swap(&self, now: &[usize], fair: &[f64]) -> Vec<usize> {
+        let loads = self.loads(now);
+        let mut best = (f64::NEG_INFINITY, now.to_vec());
+        for one in 0..now.len() {
+            for two in one + 1..now.len() {
+                if self.may_swap(now, &loads, one, two) {
+                    let mut other = now.to_vec();
+                    other.swap(one, two);
+                    let score = self.score(&other, fair);
+                    if score > best.0 {
+                        best = (score, other);
+                    }
+                }
+            }
+        }
+        best.1
     }
 
     /// The speed of each thread on its share, if every other one is beside it equally often.
@@ -111,18 +177,19 @@ impl SplitProblem {
         let mut load = vec![0.0; self.cores.len()];
         here.iter().for_each(|&thread| load[seats[thread]] += self.threads[thread].busy);
         let share = |thread: usize| self.threads[thread].busy / load[seats[thread]].max(1.0);
+        let here: Vec<(usize, f64)> = here.iter().map(|&thread| (thread, share(thread))).collect();
+        let siblings = |seat: usize| {
+            let all = 0..self.cores.len();
+            all.filter(move |&other| other != seat && self.cores[other] == self.cores[seat])
+        };
         let mut sum = 0.0;
-        let mut lost = vec![0.0; self.cores.len()];
-        for &one in &here {
-            lost.fill(0.0);
-            for &other in &here {
-                let [seat, beside] = [seats[one], seats[other]];
-                if beside != seat && self.cores[beside] == self.cores[seat] {
-                    lost[beside] += share(other) * (1.0 - self.speeds[one][other]);
-                }
-            }
-            let speed: f64 = lost.iter().map(|lost| 1.0 - lost).product();
-            sum += share(one) * self.worth(speed, fair[one]);
+        for &(one, share) in &here {
+            let lost = |sibling: usize| -> f64 {
+                let there = here.iter().filter(|(other, _)| seats[*other] == sibling);
+                there.map(|(other, share)| share * (1.0 - self.speeds[one][*other])).sum()
+            };
+            let speed: f64 = siblings(seats[one]).map(|sibling| 1.0 - lost(sibling)).product();
+            sum += share * self.worth(speed, fair[one]);
         }
         sum
     }
@@ -245,7 +312,7 @@ impl SplitProblem {
             let mut other = now.to_vec();
             for _ in 0..threads {
                 let [one, two] = [0; 2].map(|_| random.below(threads as u64) as usize);
-                if self.may_swap(&other, one, two) {
+                if self.may_swap(&other, &self.loads(&other), one, two) {
                     other.swap(one, two);
                 }
             }
@@ -258,13 +325,12 @@ impl SplitProblem {
         best
     }
 
-    fn may_swap(&self, seats: &[usize], one: usize, two: usize) -> bool {
+    fn may_swap(&self, seats: &[usize], loads: &[f64], one: usize, two: usize) -> bool {
         let [first, second] = [&self.threads[one], &self.threads[two]];
         let [from, to] = [seats[one], seats[two]];
         if from == to || !first.allowed[to] || !second.allowed[from] {
             return false;
         }
-        let loads = self.loads(seats);
         let more = first.busy - second.busy;
         (loads[from] - more).max(loads[to] + more) <= loads[from].max(loads[to]) + LOAD_SLACK
     }
@@ -274,46 +340,57 @@ impl SplitProblem {
         let threads = self.threads.len();
         // The score rises with each change, so this ends; the bound is for rounding.
         for _ in 0..4 * threads {
-            let mut changed = false;
+            let before = seats.clone();
             for one in 0..threads {
-                let swaps = (one + 1..threads).filter(|&two| self.may_swap(&seats, one, two));
-                let swaps: Vec<Vec<usize>> = swaps
-                    .map(|two| {
-                        let mut other = seats.clone();
-                        other.swap(one, two);
-                        other
-                    })
-                    .collect();
-                let loads = self.loads(&seats);
-                let thread = &self.threads[one];
-                let is_free = |&to: &usize| {
-                    let load = loads[to] + thread.busy;
-                    thread.allowed[to] && load <= loads[seats[one]] + LOAD_SLACK
-                };
-                let moves = (0..loads.len()).filter(|to| *to != seats[one]).filter(is_free);
-                let moves = moves.map(|to| {
-                    let mut other = seats.clone();
-                    other[one] = to;
-                    other
-                });
-                let gain = |other: &Vec<usize>| {
-                    let differs = other.iter().zip(&seats).position(|(to, from)| to != from);
-                    let first = differs.expect("something changed");
-                    let cores = [self.cores[seats[first]], self.cores[other[first]]];
-                    self.score_of(other, fair, cores) - self.score_of(&seats, fair, cores)
-                };
-                let all = swaps.into_iter().chain(moves).map(|other| (gain(&other), other));
-                let best = all.max_by(|one, other| one.0.total_cmp(&other.0));
-                if let Some((_, other)) = best.filter(|(gain, _)| *gain > 1e-9) {
-                    seats = other;
-                    changed = true;
+                let mut best = (1e-9, None);
+                for change in self.changes(&seats, one) {
+                    let gain = self.gain(&mut seats, fair, one, change);
+                    if gain > best.0 {
+                        best = (gain, Some(change));
+                    }
+                }
+                if let Some(change) = best.1 {
+                    change.apply(&mut seats, one);
                 }
             }
-            if !changed {
+            if seats == before {
                 break;
             }
         }
         seats
+    }
+
+    /// What a thread may do without less balance.
+    fn changes(&self, seats: &[usize], one: usize) -> Vec<SeatChange> {
+        let loads = self.loads(seats);
+        let thread = &self.threads[one];
+        let swaps = (one + 1..self.threads.len())
+            .filter(|&two| self.may_swap(seats, &loads, one, two))
+            .map(SeatChange::Swap);
+        let fits = |&to: &usize| {
+            let load = loads[to] + thread.busy;
+            to != seats[one] && thread.allowed[to] && load <= loads[seats[one]] + LOAD_SLACK
+        };
+        swaps.chain((0..loads.len()).filter(fits).map(SeatChange::Move)).collect()
+    }
+
+    /// How much more the cores that a change concerns are worth after it.
+    fn gain(&self, seats: &mut [usize], fair: &[f64], one: usize, change: SeatChange) -> f64 {
+        let to = match change {
+            SeatChange::Swap(two) => seats[two],
+            SeatChange::Move(to) => to,
+        };
+        let cores = [self.cores[seats[one]], self.cores[to]];
+        let before = self.score_of(seats, fair, cores);
+        let from = seats[one];
+        change.apply(seats, one);
+        let after = self.score_of(seats, fair, cores);
+        let back = match change {
+            SeatChange::Swap(_) => change,
+            SeatChange::Move(_) => SeatChange::Move(from),
+        };
+        back.apply(seats, one);
+        after - before
     }
 
     /// Exchanges seats of one core if more threads then stay where they are.
@@ -361,6 +438,7 @@ mod tests {
             cores: cores.to_vec(),
             threads: (0..threads).map(thread).collect(),
             speeds,
+            met: Vec::new(),
             objective: CoscheduleObjective::Throughput,
             margin: 0.0,
         }
