@@ -79,7 +79,7 @@ pub struct SmtStudy<'a> {
 }
 
 #[derive(Debug)]
-struct Task {
+struct SimulatedTask {
     program: usize,
     phase: usize,
     /// Seconds alone until its phase ends.
@@ -147,13 +147,13 @@ fn event_array(values: CounterValues) -> [f64; 6] {
 
 /// A run queue of a context.
 #[derive(Debug, Default)]
-struct RunQueue {
+struct ContextQueue {
     running: Option<usize>,
     active: VecDeque<usize>,
     expired: VecDeque<usize>,
 }
 
-impl RunQueue {
+impl ContextQueue {
     fn len(&self) -> usize {
         self.active.len() + self.expired.len() + usize::from(self.running.is_some())
     }
@@ -219,8 +219,8 @@ impl<'a> SmtStudy<'a> {
 struct SchedulerRun<'a> {
     study: &'a SmtStudy<'a>,
     policy: SchedulerPolicy,
-    tasks: Vec<Task>,
-    queues: [RunQueue; 2],
+    tasks: Vec<SimulatedTask>,
+    queues: [ContextQueue; 2],
     coscheduler: Option<Coscheduler>,
     groups: MissGroups,
     /// Pairs whose turn is to come.
@@ -237,7 +237,7 @@ impl<'a> SchedulerRun<'a> {
         let mut random = Random::new(seed);
         let mut order: Vec<usize> = (0..set.len()).collect();
         random.shuffle(&mut order);
-        let mut queues: [RunQueue; 2] = Default::default();
+        let mut queues: [ContextQueue; 2] = Default::default();
         let mut contexts = vec![0; set.len()];
         for (place, &task) in order.iter().enumerate() {
             let context = match policy {
@@ -249,7 +249,7 @@ impl<'a> SchedulerRun<'a> {
         }
         let mut phase_random: Vec<Random> =
             (0..set.len()).map(|_| Random::new(random.bits())).collect();
-        let begin = |(task, &program): (usize, &usize)| Task {
+        let begin = |(task, &program): (usize, &usize)| SimulatedTask {
             program,
             phase: 0,
             phase_left: study.phase_seconds(program, 0, &mut phase_random[task]),
@@ -261,7 +261,7 @@ impl<'a> SchedulerRun<'a> {
             tick_events: TaskEvents::default(),
             counts: None,
         };
-        let tasks: Vec<Task> = set.iter().enumerate().map(begin).collect();
+        let tasks: Vec<SimulatedTask> = set.iter().enumerate().map(begin).collect();
         let zeros = || vec![0.0; set.len()];
         let made = SetRun {
             micro_ops: zeros(),
@@ -507,7 +507,7 @@ impl<'a> SchedulerRun<'a> {
 
     /// The published groups: who is kept to context 0 goes there.
     fn group(&mut self) {
-        let misses = |task: &Task| task.counts.as_ref()?.per_cycle(CounterEvent::L2Misses);
+        let misses = |task: &SimulatedTask| task.counts.as_ref()?.per_cycle(CounterEvent::L2Misses);
         let all: Vec<(u64, Option<f64>)> =
             (0..).zip(&self.tasks).map(|(number, task)| (number, misses(task))).collect();
         self.groups.observe(&all);

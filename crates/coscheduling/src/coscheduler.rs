@@ -151,8 +151,8 @@ impl Coscheduler {
             let seat = self.seat(thread).filter(|&seat| allowed[seat]);
             SeatedThread { busy: self.threads[&thread.id].busy, allowed, seat }
         });
-        // Until each thread had a few turns, nothing is known of who meets whom. Then no other split
-        // is better enough.
+        // Until each thread had a few turns, nothing is known of who meets whom. Then no other
+        // split is looked for.
         let turns = TURNS * threads.len().div_ceil(self.contexts.len());
         let is_known = self.quanta >= turns;
         let problem = SplitProblem {
