@@ -20,4 +20,4 @@ pub use recorded::{
     RecordedSubject,
 };
 pub use software_source::{ProcCounts, SoftwareGroups, SoftwareSource};
-pub use source::{CountError, CountSource, UncountedEvent, UncountedReason};
+pub use source::{CountError, CountSource, ThreadCounts, UncountedEvent, UncountedReason};
