@@ -7,7 +7,7 @@
 
 use pinwise_measure::{CounterEvent, EventCounts};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The correlation of a series with itself, some steps later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -28,6 +28,10 @@ impl Autocorrelation {
         if n < lag.checked_add(2)? {
             return None;
         }
+        // The mean of equal values may differ from them in its last digit.
+        if series.iter().all(|value| *value == series[0]) {
+            return None;
+        }
         let mean = series.iter().sum::<f64>() / n as f64;
         let from_mean: Vec<f64> = series.iter().map(|value| value - mean).collect();
         let variance: f64 = from_mean.iter().map(|value| value * value).sum();
@@ -36,27 +40,26 @@ impl Autocorrelation {
         coefficient.is_finite().then_some(Self { coefficient, n })
     }
 
-    /// From one sum of `quanta` intervals to the next, for each event: per cycle, or per second if
-    /// no cycles were counted. An interval that lacks an event ends its series: what lies before is
-    /// left out. Cycles are per second.
+    /// From one sum of `quanta` intervals to the next, for each event. Events are per cycle if
+    /// cycles were counted in any interval, else per second. Cycles are per second. A sum without
+    /// the event breaks its series, and one without cycles too. The longest unbroken part is taken.
     pub fn of_events(intervals: &[EventCounts], quanta: usize) -> BTreeMap<CounterEvent, Self> {
         let sums: Vec<EventCounts> = intervals.chunks_exact(quanta.max(1)).map(sum).collect();
-        let events = sums.last().into_iter().flat_map(|last| last.counts.keys().copied());
+        let events: BTreeSet<CounterEvent> =
+            sums.iter().flat_map(|counts| counts.counts.keys().copied()).collect();
+        let with_cycles = events.contains(&CounterEvent::Cycles);
         let of_event = |event| {
-            let rates = sums.iter().rev().map_while(|counts| rate(counts, event));
-            let mut series: Vec<f64> = rates.collect();
-            series.reverse();
+            let per_cycle = with_cycles && event != CounterEvent::Cycles;
+            let rate = |counts: &EventCounts| match per_cycle {
+                true => counts.per_cycle(event),
+                false => Some(counts.get(event)? / counts.seconds),
+            };
+            let rates: Vec<Option<f64>> = sums.iter().map(rate).collect();
+            let unbroken = rates.split(Option::is_none).max_by_key(|part| part.len())?;
+            let series: Vec<f64> = unbroken.iter().copied().flatten().collect();
             Some((event, Self::of(&series, 1)?))
         };
-        events.filter_map(of_event).collect()
-    }
-}
-
-/// An event of an interval, per cycle or per second.
-fn rate(counts: &EventCounts, event: CounterEvent) -> Option<f64> {
-    match event {
-        CounterEvent::Cycles => Some(counts.get(event)? / counts.seconds),
-        _ => counts.per_cycle(event).or_else(|| Some(counts.get(event)? / counts.seconds)),
+        events.iter().filter_map(|&event| of_event(event)).collect()
     }
 }
 
@@ -88,6 +91,7 @@ mod tests {
         assert_eq!((at(0), at(1), at(2), at(3)), (1.0, 0.4, -0.1, -0.4));
         assert_eq!(Autocorrelation::of(&series, 4), None, "one pair");
         assert_eq!(Autocorrelation::of(&[2.0; 9], 1), None, "constant");
+        assert_eq!(Autocorrelation::of(&[0.1; 10], 1), None, "their mean is no 0.1");
         assert_eq!(Autocorrelation::of(&[1.0, f64::NAN, 2.0, 3.0], 1), None);
         assert_eq!(Autocorrelation::of(&series, usize::MAX), None);
     }
@@ -137,18 +141,33 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_missed_once_is_followed_from_there() {
-        let interval = |count: Option<f64>| EventCounts {
+    fn a_series_has_one_unit_and_intervals_without_a_value_break_it() {
+        use CounterEvent::{Cycles, L2Misses, TaskClock};
+        let interval = |counts: &[(CounterEvent, f64)]| EventCounts {
             seconds: 1.0,
-            counts: count.map(|count| (CounterEvent::TaskClock, count)).into_iter().collect(),
+            counts: counts.iter().copied().collect(),
             counted: 1.0,
         };
-        let counts = [Some(9.0), None, Some(1.0), Some(2.0), Some(3.0), Some(4.0), Some(5.0)];
-        let intervals = counts.map(interval);
-        let found = Autocorrelation::of_events(&intervals, 1)[&CounterEvent::TaskClock];
-        assert_eq!(found, Autocorrelation { coefficient: 0.4, n: 5 });
+        let busy = |count| interval(&[(Cycles, 100.0), (L2Misses, count)]);
+        let hand = Autocorrelation { coefficient: 0.4, n: 5 };
+        let mut intervals: Vec<EventCounts> = [1.0, 2.0, 3.0, 4.0, 5.0].map(busy).into();
+        // Neither what was counted without cycles nor an idle interval has a rate.
+        let idle = interval(&[(Cycles, 0.0), (L2Misses, 0.0)]);
+        for without in [interval(&[(L2Misses, 900.0)]), EventCounts::default(), idle] {
+            intervals.extend([without, busy(7.0)]);
+            let found = Autocorrelation::of_events(&intervals, 1);
+            assert_eq!(found.get(&L2Misses), Some(&hand), "{intervals:?}");
+        }
+        // The last interval lacks the event.
+        intervals.push(EventCounts::default());
+        assert_eq!(Autocorrelation::of_events(&intervals, 1)[&L2Misses], hand);
+        let seconds = [9.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0].map(|count| match count {
+            0.0 => EventCounts::default(),
+            _ => interval(&[(TaskClock, count)]),
+        });
+        assert_eq!(Autocorrelation::of_events(&seconds, 1)[&TaskClock], hand);
+        assert_eq!(Autocorrelation::of_events(&seconds, 0)[&TaskClock], hand);
         assert!(Autocorrelation::of_events(&[], 1).is_empty());
-        assert!(Autocorrelation::of_events(&intervals, 0).len() == 1);
     }
 
     proptest! {

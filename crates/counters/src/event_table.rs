@@ -11,8 +11,9 @@
 //! The first one that the kernel accepts is used.
 //!
 //! **Limits.** Compare counts of one design only. `FrontEndMisses` are those of the micro-op cache
-//! where they are counted, else of the instruction cache or its TLB. `FpOperations` are
-//! instructions on Intel, where a vector counts once, operations on AMD, and on Arm also what was
+//! where they are counted, else of the instruction cache or its TLB. `L2Misses` hold prefetches
+//! into the L2 on Intel, and none on AMD. `FpOperations` are instructions on Intel, where a vector
+//! counts once and a fused multiply-add twice. They are operations on AMD, and on Arm also what was
 //! only speculated. `LlcMisses` are on AMD the fills of the data cache from memory: the L3 counts
 //! for all its cores together there. Arm's kernel refuses no number: `vfp_spec` stays 0 on cores
 //! without it.
@@ -164,8 +165,6 @@ pub(crate) fn event_named(name: &str) -> Option<CounterEvent> {
     let alias = match name {
         "cycles" | "cpu-cycles" => Some(CounterEvent::Cycles),
         "branches" | "branch-instructions" => Some(CounterEvent::Branches),
-        // On Intel; see the limits above.
-        "cache-misses" => Some(CounterEvent::LlcMisses),
         "task-clock" => Some(CounterEvent::TaskClock),
         "context-switches" | "cs" => Some(CounterEvent::ContextSwitches),
         "cpu-migrations" | "migrations" => Some(CounterEvent::Migrations),
@@ -224,10 +223,8 @@ fn own(event: CounterEvent, design: CoreDesign) -> &'static [EventEncoding] {
             | Of::Gracemont
             | Of::OtherIntel,
         ) => &[Terms("LONGEST_LAT_CACHE.MISS", "event=0x2e,umask=0x41")],
-        // Both nodes' parts of the event, near and far memory.
-        (Event::LlcMisses, Of::Zen2) => {
-            &[Terms("ls_refills_from_sys.ls_mabresp_lcl_dram", "event=0x43,umask=0x48")]
-        }
+        // Two events of perf's, `.ls_mabresp_lcl_dram` and `.ls_mabresp_rmt_dram`: both nodes.
+        (Event::LlcMisses, Of::Zen2) => &[Terms("ls_refills_from_sys", "event=0x43,umask=0x48")],
         (Event::LlcMisses, Of::Zen3 | Of::Zen4 | Of::Zen5) => {
             &[Terms("ls_any_fills_from_sys.dram_io_all", "event=0x44,umask=0x48")]
         }
@@ -327,5 +324,7 @@ mod tests {
         }
         assert_eq!(event_named("L2_RQSTS.MISS"), event_named("l2_rqsts.miss"));
         assert_eq!(event_named("bus-cycles"), None);
+        // The last level on Intel, the second on AMD, the first on Arm.
+        assert_eq!(event_named("cache-misses"), None);
     }
 }

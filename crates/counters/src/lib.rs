@@ -17,7 +17,7 @@ pub use autocorrelation::Autocorrelation;
 pub use perf_source::{NamedEvent, PerfSource};
 pub use recorded::{
     NotRecorded, NotRecordedReason, RecordedFile, RecordedFileError, RecordedInterval,
-    RecordedSource, RecordedSubject,
+    RecordedSubject,
 };
 pub use software_source::{ProcCounts, SoftwareGroups, SoftwareSource};
-pub use source::{CountError, CountSource, UncountedEvent, UncountedReason};
+pub use source::{CountError, CountSource, ThreadCounts, UncountedEvent, UncountedReason};

@@ -15,11 +15,11 @@
 
 use crate::event_table::{self, CoreDesign, EVENTS, EventEncoding};
 use crate::pmu::{Pmu, pmu_files};
-use crate::source::{CountError, CountSource, UncountedEvent, UncountedReason};
-use crate::thread_groups::{EventKernel, PlannedGroup, ThisKernel, ThreadGroups};
-use pinwise_linux::sys::{CountedModes, EventCode};
+use crate::source::{CountError, CountSource, ThreadCounts, UncountedEvent, UncountedReason};
+use crate::thread_groups::{EventKernel, PlannedGroup, ThisKernel, ThreadGroups, too_many_files};
+use pinwise_linux::sys::{self, CountedModes, EventCode};
 use pinwise_linux::{ThreadId, Tid};
-use pinwise_measure::{CounterEvent, EventCounts};
+use pinwise_measure::CounterEvent;
 use pinwise_topology::Snapshot;
 use rustix::io::Errno;
 use serde::Serialize;
@@ -40,7 +40,8 @@ pub struct PerfSource(PerfCounters<ThisKernel>);
 pub struct NamedEvent {
     /// The event.
     pub event: CounterEvent,
-    /// Its name, as `perf list` shows it: one for each kind of core, if they differ.
+    /// Its name, as `perf list` shows it, without the part if perf has it in parts. One for each
+    /// kind of core, if they differ.
     pub names: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ impl CountSource for PerfSource {
         self.0.uncounted.clone()
     }
 
-    fn read(&mut self, threads: &[ThreadId]) -> Result<Vec<Option<EventCounts>>, CountError> {
+    fn read(&mut self, threads: &[ThreadId]) -> Vec<ThreadCounts> {
         self.0.groups.read(threads)
     }
 }
@@ -124,7 +125,8 @@ impl<K: EventKernel> PerfCounters<K> {
             uncounted.push(UncountedEvent { event, reason });
         }
         if named.is_empty() {
-            return Err(CountError::NoPmu);
+            let absent = accepted.iter().all(Accepted::is_empty);
+            return Err(if absent { CountError::NoPmu } else { CountError::NotOnAllCores });
         }
         let mut plan = Vec::new();
         for accepted in &accepted {
@@ -141,20 +143,32 @@ impl<K: EventKernel> PerfCounters<K> {
 
 /// What may be counted of the calling thread. A refusal is one of the counters at all.
 fn permitted_modes<K: EventKernel>(kernel: &K) -> Result<CountedModes, CountError> {
-    let clock = EventCode::generic(CounterEvent::TaskClock).into_iter().collect::<Vec<_>>();
-    for modes in [CountedModes::UserAndKernel, CountedModes::User] {
-        match kernel.open(OWN, &clock, modes) {
-            Ok(_) => return Ok(modes),
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::ACCESS | Errno::PERM) => {}
-                Some(Errno::NOSYS) => return Err(CountError::NotInKernel),
-                _ => return Err(CountError::Kernel { tid: OWN, error }),
-            },
-        }
+    let clock: Vec<EventCode> = EventCode::generic(CounterEvent::TaskClock).into_iter().collect();
+    let attempt = |modes| match kernel.open(OWN, &clock, modes) {
+        Ok(_) => Ok(modes),
+        Err(error) => Err(explain(kernel, error)),
+    };
+    match attempt(CountedModes::UserAndKernel) {
+        Err(CountError::NotPermitted { .. }) => attempt(CountedModes::User),
+        decided => decided,
     }
-    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-    let paranoid = paranoid.map_or("unknown".into(), |text| text.trim().to_owned());
-    Err(CountError::NotPermitted { paranoid })
+}
+
+/// Why the calling thread cannot be counted.
+fn explain<K: EventKernel>(kernel: &K, error: std::io::Error) -> CountError {
+    let paranoid = kernel.paranoid();
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOSYS) => CountError::NotInKernel,
+        Some(Errno::PERM) if sys::permits_user_events(paranoid.as_deref()) => {
+            CountError::NotInKernel
+        }
+        Some(Errno::ACCESS | Errno::PERM) => {
+            CountError::NotPermitted { paranoid: paranoid.unwrap_or("unknown".into()) }
+        }
+        Some(Errno::MFILE) => too_many_files(1, MOST_IN_GROUP as u64, kernel.file_limit()),
+        Some(Errno::BUSY) => CountError::Busy,
+        _ => CountError::Kernel { tid: OWN, error },
+    }
 }
 
 /// The events that the kernel accepts on a PMU.
@@ -184,7 +198,7 @@ fn accept<K: EventKernel>(
                     break;
                 }
                 Err(error) if is_unknown(&error) => {}
-                Err(error) => return Err(CountError::Kernel { tid: OWN, error }),
+                Err(error) => return Err(explain(kernel, error)),
             }
         }
     }
@@ -217,7 +231,7 @@ fn groups<K: EventKernel>(
                 Err(error) if is_unknown(&error) => {
                     last.codes.pop();
                 }
-                Err(error) => return Err(CountError::Kernel { tid: OWN, error }),
+                Err(error) => return Err(explain(kernel, error)),
             }
         }
         groups.push(PlannedGroup { events: vec![event], codes: vec![code] });

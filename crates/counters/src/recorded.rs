@@ -17,16 +17,18 @@
 //!
 //! **Method.** The value is looked for: a number, `<not counted>` or `<not supported>`. What
 //! follows is the unit, if there is one, and the event. The separator is the first of `;`, tab, `|`
-//! and `,` with which a line has these. Counts of several kinds of cores are added as they are
-//! live. Lines without any of our events are passed over.
+//! and `,` with which a line has these. Lines without any of our events are passed over.
 //!
-//! **Limits.** perf must write numbers with a point (`LC_ALL=C`). If two events of a file mean the
-//! same, such as `cache-misses` and `LLC-load-misses`, the first one counts.
+//! Counts of several kinds of cores are added as they are live. The kinds are the PMUs that a file
+//! names, if there are several. An event that one of them lacks is left out. Each kind may have its
+//! own name of an event. If a kind has several, the first one with a count is taken.
+//!
+//! **Limits.** perf must write numbers with a point (`LC_ALL=C`). A file that names one kind of
+//! core alone does not show that there are others.
 
-use crate::event_table::event_named;
+use crate::event_table::{EVENTS, event_named};
 use crate::multiplexing::{PartialCount, whole};
-use crate::source::{CountError, CountSource, UncountedEvent, UncountedReason};
-use pinwise_linux::{ThreadId, Tid};
+use pinwise_linux::Tid;
 use pinwise_measure::{CounterEvent, EventCounts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -59,7 +61,7 @@ pub type RecordedInterval = BTreeMap<RecordedSubject, EventCounts>;
 pub struct RecordedFile {
     /// The intervals, in the order of time.
     pub intervals: Vec<RecordedInterval>,
-    /// Events that perf was asked for, and counted in no interval.
+    /// Events that perf was asked for, and counted in no interval, or not on every kind of core.
     pub uncounted: BTreeSet<CounterEvent>,
 }
 
@@ -103,9 +105,9 @@ pub struct NotRecorded {
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotRecordedReason {
-    /// No line has a count.
-    #[error("no counts")]
-    Empty,
+    /// No line has an event of [`CounterEvent`].
+    #[error("no event that pinwise knows")]
+    NoKnownEvent,
     /// It is none of perf, or of perf without `-x`.
     #[error("no line of 'perf stat -x,'")]
     NoCounts,
@@ -152,8 +154,8 @@ impl RecordedFile {
                 CountLine::NoCount => {}
             }
         }
-        if lines.is_empty() {
-            return Err(NotRecorded { line: 0, reason: NotRecordedReason::Empty });
+        if lines.iter().all(|line| line.event.is_none()) {
+            return Err(NotRecorded { line: 0, reason: NotRecordedReason::NoKnownEvent });
         }
         Ok(Self::of(lines))
     }
@@ -163,13 +165,8 @@ impl RecordedFile {
         if lines.iter().any(|line| line.end.is_some()) {
             lines.retain(|line| line.end.is_some());
         }
-        // Of several names of one event the first one counts.
-        let mut names: BTreeMap<CounterEvent, String> = BTreeMap::new();
-        for line in &lines {
-            if let Some(event) = line.event {
-                names.entry(event).or_insert_with(|| line.name.clone());
-            }
-        }
+        let kinds = kinds_of_cores(&mut lines);
+        let names = names(&lines, &kinds);
         let mut intervals = Vec::new();
         let mut begin = 0.0;
         for of_interval in lines.chunk_by(|a, b| a.end == b.end) {
@@ -184,13 +181,15 @@ impl RecordedFile {
             let mut all = intervals.iter().flat_map(BTreeMap::values);
             all.any(|counts: &EventCounts| counts.counts.contains_key(event))
         };
-        let uncounted = names.into_keys().filter(|event| !counted(event)).collect();
+        let asked = lines.iter().filter_map(|line| line.event);
+        let uncounted = asked.filter(|event| !counted(event)).collect();
         Self { intervals, uncounted }
     }
 
-    /// What was counted of one subject, interval by interval.
+    /// What was counted of one subject in each interval: nothing in those that do not have it.
     pub fn of_subject(&self, subject: &RecordedSubject) -> Vec<EventCounts> {
-        self.intervals.iter().filter_map(|interval| interval.get(subject).cloned()).collect()
+        let of = |interval: &RecordedInterval| interval.get(subject).cloned().unwrap_or_default();
+        self.intervals.iter().map(of).collect()
     }
 
     /// Everything whose counts the file has.
@@ -199,33 +198,68 @@ impl RecordedFile {
     }
 }
 
+/// The name that counts of each event, on each kind of core. Events of the kernel have the kind "".
+type ChosenNames<'a> = BTreeMap<(CounterEvent, &'a str), &'a str>;
+
+/// The kinds of cores that the events of the processor name. It is written into `lines` where the
+/// kind is the only one, or does not matter.
+fn kinds_of_cores(lines: &mut [RecordedCount]) -> BTreeSet<String> {
+    let of_processor = |line: &RecordedCount| line.event.is_some_and(|one| EVENTS.contains(&one));
+    let named = |line: &&RecordedCount| of_processor(line) && !["", "cpu"].contains(&&*line.pmu);
+    let mut kinds: BTreeSet<String> =
+        lines.iter().filter(named).map(|one| one.pmu.clone()).collect();
+    if kinds.len() < 2 {
+        kinds = [String::new()].into();
+    }
+    for line in lines.iter_mut().filter(|line| kinds.len() == 1 || !of_processor(line)) {
+        line.pmu.clear();
+    }
+    kinds
+}
+
+fn names<'a>(lines: &'a [RecordedCount], kinds: &BTreeSet<String>) -> ChosenNames<'a> {
+    let mut names = ChosenNames::new();
+    // First of what was counted, then of what could have been.
+    for counted in [true, false] {
+        for line in lines.iter().filter(|one| one.supported && one.count.is_some() == counted) {
+            if let Some(event) = line.event {
+                names.entry((event, line.pmu.as_str())).or_insert(&line.name);
+            }
+        }
+    }
+    let everywhere = |event| kinds.iter().all(|kind| names.contains_key(&(event, kind.as_str())));
+    let complete: Vec<CounterEvent> = EVENTS.into_iter().filter(|&one| everywhere(one)).collect();
+    names.retain(|&(event, kind), _| {
+        !EVENTS.contains(&event) || complete.contains(&event) && kinds.contains(kind)
+    });
+    names
+}
+
 /// The counts of an interval from its lines.
-fn interval(
-    lines: &[RecordedCount],
-    names: &BTreeMap<CounterEvent, String>,
-    seconds: f64,
-) -> RecordedInterval {
-    let mut parts: BTreeMap<(&RecordedSubject, CounterEvent), BTreeMap<&str, Vec<PartialCount>>> =
-        BTreeMap::new();
-    // An event that perf was told to count twice counts once.
-    let mut seen = BTreeSet::new();
-    for line in lines {
+fn interval(lines: &[RecordedCount], names: &ChosenNames, seconds: f64) -> RecordedInterval {
+    /// For each part of an event, for each kind of core.
+    type Parts<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Option<PartialCount>>>;
+    let mut events: BTreeMap<(&RecordedSubject, CounterEvent), Parts> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line.supported) {
         let Some(event) = line.event else { continue };
-        let first = seen.insert((&line.subject, event, &line.pmu, &line.part));
-        if names.get(&event) == Some(&line.name) && first {
-            let of_event = parts.entry((&line.subject, event)).or_default();
-            of_event.entry(line.part.as_str()).or_default().extend(line.count);
+        if names.get(&(event, line.pmu.as_str())).is_some_and(|name| *name == line.name) {
+            let parts = events.entry((&line.subject, event)).or_default();
+            let count = parts.entry(&line.part).or_default().entry(&line.pmu).or_default();
+            // An event that perf was told to count twice counts once.
+            *count = count.or(line.count);
         }
     }
     let mut interval = RecordedInterval::new();
-    for ((subject, event), parts) in parts {
+    for ((subject, event), parts) in events {
         let counts = interval.entry(subject.clone()).or_insert_with(|| EventCounts {
             seconds,
             counts: BTreeMap::new(),
             counted: 1.0,
         });
-        // Kinds of cores divide the time between them. Parts of an event divide the event.
-        for (count, share) in parts.into_values().filter_map(whole) {
+        // Kinds of cores divide the time between them. Parts of an event divide the event, and all
+        // of them are needed.
+        let parts = parts.into_values().map(|kinds| whole(kinds.into_values().flatten()));
+        for (count, share) in parts.collect::<Option<Vec<_>>>().unwrap_or_default() {
             *counts.counts.entry(event).or_insert(0.0) += count;
             counts.counted = counts.counted.min(share);
         }
@@ -252,10 +286,12 @@ struct RecordedCount {
     event: Option<CounterEvent>,
     /// The name of the event, without its PMU, part and modifiers.
     name: String,
-    /// The PMU before the name, or empty.
+    /// The PMU before the name, or empty: the kind of core.
     pmu: String,
     /// Which part of the event, such as `scalar_double` of the floating point operations.
     part: String,
+    /// The machine has the event, or may have it.
+    supported: bool,
     /// `None`: not counted.
     count: Option<PartialCount>,
 }
@@ -340,9 +376,11 @@ impl CountLine {
             of_cpus: owner.is_some() && thread.is_none(),
             subject: thread.unwrap_or(RecordedSubject::Program),
             event: named,
-            name: base.to_owned(),
+            // The event as a whole is another name than that of its parts.
+            name: format!("{base}{}", if part.is_empty() { "" } else { "." }),
             pmu: event.split_once('/').map_or("", |(pmu, _)| pmu).to_owned(),
             part: part.to_owned(),
+            supported: *value != "<not supported>",
             count,
         }))
     }
@@ -365,73 +403,34 @@ fn thread_of(owner: &str) -> Option<RecordedSubject> {
     Some(RecordedSubject::Thread { tid, comm: comm.to_owned() })
 }
 
+/// Events that perf lists mask by mask. Other masks, such as `.vector`, hold several of these.
+const PARTS: [&str; 10] = [
+    "fp_arith_inst_retired.scalar_double",
+    "fp_arith_inst_retired.scalar_single",
+    "fp_arith_inst_retired.128b_packed_double",
+    "fp_arith_inst_retired.128b_packed_single",
+    "fp_arith_inst_retired.256b_packed_double",
+    "fp_arith_inst_retired.256b_packed_single",
+    "fp_arith_inst_retired.512b_packed_double",
+    "fp_arith_inst_retired.512b_packed_single",
+    "ls_refills_from_sys.ls_mabresp_lcl_dram",
+    "ls_refills_from_sys.ls_mabresp_rmt_dram",
+];
+
 /// The name of an event without its PMU and modifiers, and the part of the event it is.
 fn base_and_part(event: &str) -> (&str, &str) {
     let name = match event.split_once('/') {
         Some((_, rest)) => rest.rsplit_once('/').map_or(rest, |(name, _)| name),
         None => event.split_once(':').map_or(event, |(name, _)| name),
     };
-    // perf lists each mask of this event on its own.
-    const PARTS: &str = "fp_arith_inst_retired";
     match name.split_once('.') {
-        Some((base, part)) if base.eq_ignore_ascii_case(PARTS) => (base, part),
+        Some(parts) if PARTS.iter().any(|one| one.eq_ignore_ascii_case(name)) => parts,
         _ => (name, ""),
     }
 }
 
 fn event_of(event: &str) -> Option<CounterEvent> {
     event_named(base_and_part(event).0)
-}
-
-/// A recorded file in the place of counters: each reading gives the next interval.
-#[derive(Clone, Debug)]
-pub struct RecordedSource {
-    path: PathBuf,
-    file: RecordedFile,
-    next: usize,
-}
-
-impl RecordedSource {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or it is no file of `perf stat -x,`.
-    pub fn open(path: &Path) -> Result<Self, RecordedFileError> {
-        Ok(Self { path: path.to_owned(), file: RecordedFile::read(path)?, next: 0 })
-    }
-}
-
-impl CountSource for RecordedSource {
-    fn events(&self) -> Vec<CounterEvent> {
-        let all = self.file.intervals.iter().flat_map(BTreeMap::values);
-        let events: BTreeSet<CounterEvent> =
-            all.flat_map(|counts| counts.counts.keys().copied()).collect();
-        events.into_iter().collect()
-    }
-
-    fn uncounted(&self) -> Vec<UncountedEvent> {
-        let reason = UncountedReason::NotRecorded;
-        let of = |&event| UncountedEvent { event, reason: reason.clone() };
-        self.file.uncounted.iter().map(of).collect()
-    }
-
-    /// The next interval of the threads, which are known by their number. Those that the file does
-    /// not have in this interval are `None`.
-    fn read(&mut self, threads: &[ThreadId]) -> Result<Vec<Option<EventCounts>>, CountError> {
-        let Some(interval) = self.file.intervals.get(self.next) else {
-            return Err(CountError::Ended { path: self.path.clone() });
-        };
-        self.next += 1;
-        let of_thread = |thread: &ThreadId| {
-            let is_it = |subject: &&RecordedSubject| is_thread(subject, thread.tid);
-            interval.keys().find(is_it).map(|subject| interval[subject].clone())
-        };
-        Ok(threads.iter().map(of_thread).collect())
-    }
-}
-
-fn is_thread(subject: &RecordedSubject, number: Tid) -> bool {
-    matches!(subject, RecordedSubject::Thread { tid, .. } if *tid == number)
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@ use pinwise_linux::{ThreadId, Tid};
 use pinwise_measure::{CounterEvent, EventCounts};
 use serde::Serialize;
 use std::io;
-use std::path::PathBuf;
 use thiserror::Error;
 
-/// Something that counts events of threads: counters of the processor, of the kernel, or a file.
+/// Something that counts events of threads: counters of the processor or of the kernel.
 pub trait CountSource {
     /// The events that it counts, ascending.
     fn events(&self) -> Vec<CounterEvent>;
@@ -15,14 +14,18 @@ pub trait CountSource {
     /// The events of its kind that it does not count, and why.
     fn uncounted(&self) -> Vec<UncountedEvent>;
 
-    /// What was counted of each thread since the last reading, in the order given. `None`: it is
-    /// read for the first time, or it has ended before that. An event is left out of the counts if
-    /// no counter had time for it. Threads that are not given are forgotten.
-    ///
-    /// # Errors
-    /// The threads cannot be counted, see [`CountError`]. That a thread ended is no error.
-    fn read(&mut self, threads: &[ThreadId]) -> Result<Vec<Option<EventCounts>>, CountError>;
+    /// What was counted of each thread since the last reading, in the order given. Threads that are
+    /// not given are forgotten. After [`CountError::TooManyFiles`] all begin anew.
+    fn read(&mut self, threads: &[ThreadId]) -> Vec<ThreadCounts>;
 }
+
+/// What was counted of a thread since the last reading, or why it cannot be counted.
+///
+/// A thread that did nothing has counts of 0. An event is left out if no counter had time for it.
+/// `None`: the thread is read for the first time, or it has ended. Its last counts are told once if
+/// the source still has them: perf has, `/proc` has not. A later thread with the same number is
+/// another one.
+pub type ThreadCounts = Result<Option<EventCounts>, CountError>;
 
 /// An event that a source does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,8 +50,6 @@ pub enum UncountedReason {
     },
     /// The kernel does not show it in `/proc`, and the events of perf are not permitted.
     NotInProc,
-    /// perf was asked for it and could not count it when the file was recorded.
-    NotRecorded,
 }
 
 /// Why nothing can be counted.
@@ -70,7 +71,18 @@ pub enum CountError {
         /// The value of the setting, as the kernel shows it, or `unknown`.
         paranoid: String,
     },
-    /// The kernel or the container has no such system call.
+    /// Each event is missing on some kind of core.
+    #[error(
+        "no hardware event is counted on every kind of core: use a kernel that counts on each \
+         (Intel: from Linux 5.13 on, Arm: 6.6)"
+    )]
+    NotOnAllCores,
+    /// Something else has the counters for itself.
+    #[error(
+        "the hardware counters are in use (EBUSY): end what keeps them, such as another profiler"
+    )]
+    Busy,
+    /// The kernel has no such system call, or the container forbids it.
     #[error(
         "no perf_event_open in this kernel or container: use a kernel with CONFIG_PERF_EVENTS, or \
          allow the system call in the container's seccomp profile"
@@ -87,16 +99,16 @@ pub enum CountError {
     },
     /// Each event of each thread takes a file descriptor.
     #[error(
-        "{threads} threads need {files} open files to be counted, more than the limit: \
-         ulimit -n {limit}, or name fewer threads"
+        "{threads} threads need {files} open files to be counted, more than the limit permits \
+         beside others: ulimit -n {limit}, or name fewer threads"
     )]
     TooManyFiles {
         /// How many threads were to be counted.
         threads: usize,
         /// How many files they need.
-        files: usize,
+        files: u64,
         /// A limit with room for them.
-        limit: usize,
+        limit: u64,
     },
     /// Another error of the kernel.
     #[error("thread {tid} cannot be counted: {error}: see perf_event_open(2)")]
@@ -106,10 +118,74 @@ pub enum CountError {
         /// The error.
         error: io::Error,
     },
-    /// A recorded file has no further interval.
-    #[error("{path}: has no further interval: record for longer", path = path.display())]
-    Ended {
-        /// The file.
-        path: PathBuf,
-    },
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{PerfSource, ProcCounts, SoftwareSource};
+    use pinwise_linux::thread::Stat;
+    use pinwise_linux::{Pid, StartTime};
+    use std::sync::mpsc::channel;
+
+    /// Whether a reading follows [`CountSource::read`] for a thread that sleeps until `end`.
+    pub(crate) fn contract_holds(
+        read: &mut dyn FnMut(&[ThreadId]) -> Vec<ThreadCounts>,
+        sleeper: ThreadId,
+        end: impl FnOnce(),
+    ) {
+        let never = ThreadId { tid: Tid(i32::MAX >> 4), ..sleeper };
+        // Had the same number.
+        let earlier = ThreadId { start: StartTime(0), ..sleeper };
+        let mut read = |threads: &[ThreadId]| -> Vec<Option<EventCounts>> {
+            read(threads).into_iter().map(Result::unwrap).collect()
+        };
+        let threads = [never, sleeper, earlier];
+        assert_eq!(read(&threads), [None, None, None], "for the first time");
+        for _ in 0..2 {
+            let [None, Some(idle), None] = &read(&threads)[..] else { panic!("one lives") };
+            assert!(!idle.counts.is_empty() && idle.counts.values().all(|&count| count == 0.0));
+            assert_eq!(idle.counted, 1.0);
+        }
+        assert!(read(&[]).is_empty());
+        assert_eq!(read(&threads), [None, None, None], "it was forgotten");
+        end();
+        // Its last counts, perhaps.
+        read(&threads);
+        for _ in 0..2 {
+            assert_eq!(read(&threads), [None, None, None], "it has ended");
+        }
+    }
+
+    #[test]
+    fn all_sources_of_this_machine_keep_one_contract() {
+        let mut sources: Vec<Box<dyn CountSource>> =
+            vec![Box::new(SoftwareSource::Proc(ProcCounts::default()))];
+        match SoftwareSource::open() {
+            SoftwareSource::Proc(_) => pinwise_synthetic::not_judged("no software events"),
+            perf => sources.push(Box::new(perf)),
+        }
+        match PerfSource::open() {
+            Ok(source) => sources.push(Box::new(source)),
+            Err(error) => pinwise_synthetic::not_judged(error),
+        }
+        for mut source in sources {
+            let (wake, sleep) = channel::<()>();
+            let (tell, told) = channel();
+            let thread = std::thread::spawn(move || {
+                tell.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
+                let _ = sleep.recv();
+            });
+            let (pid, tid) = (Pid(std::process::id() as i32), told.recv().unwrap());
+            let state = || Stat::read(pid, tid).ok().map(|stat| stat.state);
+            while state() != Some('S') {}
+            let sleeper = ThreadId { pid, tid, start: Stat::read(pid, tid).unwrap().start };
+            let end = || {
+                drop(wake);
+                thread.join().unwrap();
+                while state().is_some() {}
+            };
+            contract_holds(&mut |threads| source.read(threads), sleeper, end);
+        }
+    }
 }

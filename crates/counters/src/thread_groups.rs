@@ -1,13 +1,15 @@
 //! Groups of events of many threads that come and go, and what they counted since the last reading.
 //!
-//! A thread has a file descriptor for each event. A reading takes one system call for each group.
+//! A thread has a file descriptor for each event. A reading takes one system call for each group,
+//! and one to see whether the thread has ended.
 
 use crate::multiplexing::{PartialCount, whole};
-use crate::source::CountError;
+use crate::source::{CountError, ThreadCounts};
 use pinwise_linux::sys::{CountedModes, EventCode, EventGroup, GroupReading};
 use pinwise_linux::{ThreadId, Tid};
 use pinwise_measure::{CounterEvent, EventCounts};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, test_kill_process};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
 use std::io;
@@ -26,6 +28,18 @@ pub(crate) trait EventKernel {
 
     /// A steady clock.
     fn now(&self) -> Duration;
+
+    /// See [`ThreadId::alive`].
+    fn alive(&self, thread: ThreadId) -> bool;
+
+    /// Whether no thread has this number. It takes one system call and no file.
+    fn is_free(&self, tid: Tid) -> bool;
+
+    /// How many files may be open.
+    fn file_limit(&self) -> u64;
+
+    /// `kernel.perf_event_paranoid`, if it can be read.
+    fn paranoid(&self) -> Option<String>;
 }
 
 /// This machine.
@@ -51,6 +65,24 @@ impl EventKernel for ThisKernel {
 
     fn now(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn alive(&self, thread: ThreadId) -> bool {
+        thread.alive()
+    }
+
+    fn is_free(&self, tid: Tid) -> bool {
+        let number = rustix::process::Pid::from_raw(tid.0);
+        number.is_some_and(|number| test_kill_process(number) == Err(Errno::SRCH))
+    }
+
+    fn file_limit(&self) -> u64 {
+        getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+    }
+
+    fn paranoid(&self) -> Option<String> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
+        Some(text.trim().to_owned())
     }
 }
 
@@ -85,37 +117,48 @@ impl<K: EventKernel> ThreadGroups<K> {
     }
 
     /// See [`crate::CountSource::read`].
-    pub(crate) fn read(
-        &mut self,
-        threads: &[ThreadId],
-    ) -> Result<Vec<Option<EventCounts>>, CountError> {
+    pub(crate) fn read(&mut self, threads: &[ThreadId]) -> Vec<ThreadCounts> {
         let given: HashSet<ThreadId> = threads.iter().copied().collect();
         self.open.retain(|thread, _| given.contains(thread));
-        threads.iter().map(|&thread| self.read_thread(thread, threads.len())).collect()
+        let files = self.plan.iter().map(|group| group.codes.len()).sum::<usize>() * threads.len();
+        let files = files as u64;
+        let mut read = Vec::with_capacity(threads.len());
+        // Half of the limit is for the rest of pinwise.
+        let mut too_many = files > self.kernel.file_limit() / 2;
+        for &thread in threads {
+            let one = if too_many { Ok(None) } else { self.read_thread(thread) };
+            too_many |= one.as_ref().is_err_and(|error| is(error, Errno::MFILE));
+            read.push(one.map_err(|error| explain(error, thread.tid)));
+        }
+        if too_many {
+            self.open.clear();
+            let refuse = |_| Err(too_many_files(threads.len(), files, self.kernel.file_limit()));
+            return threads.iter().map(refuse).collect();
+        }
+        read
     }
 
-    fn read_thread(
-        &mut self,
-        thread: ThreadId,
-        threads: usize,
-    ) -> Result<Option<EventCounts>, CountError> {
+    fn read_thread(&mut self, thread: ThreadId) -> io::Result<Option<EventCounts>> {
         let Some(open) = self.open.get_mut(&thread) else {
-            return match self.open_thread(thread.tid) {
-                Ok(open) => {
+            match self.open_thread(thread.tid) {
+                // The number may have gone to a later thread before it was opened.
+                Ok(open) if self.kernel.alive(thread) => {
                     self.open.insert(thread, open);
-                    Ok(None)
                 }
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => Ok(None),
-                Err(error) => Err(self.explain(error, thread.tid, threads)),
-            };
+                Err(error) if !is(&error, Errno::SRCH) => return Err(error),
+                _ => {}
+            }
+            return Ok(None);
         };
-        let readings: io::Result<Vec<GroupReading>> =
-            open.groups.iter().map(|group| self.kernel.read(group)).collect();
+        // Asked before it is read: then nothing comes after these counts.
+        let ended = self.kernel.is_free(thread.tid);
+        let readings: Vec<GroupReading> =
+            open.groups.iter().map(|group| self.kernel.read(group)).collect::<io::Result<_>>()?;
+        if ended && readings == open.last {
+            self.open.remove(&thread);
+            return Ok(None);
+        }
         let now = self.kernel.now();
-        let readings = match readings {
-            Ok(readings) => readings,
-            Err(error) => return Err(self.explain(error, thread.tid, threads)),
-        };
         let seconds = now.saturating_sub(open.at).as_secs_f64();
         let counts = counts_between(&self.plan, &open.last, &readings, seconds);
         (open.last, open.at) = (readings, now);
@@ -129,19 +172,26 @@ impl<K: EventKernel> ThreadGroups<K> {
         let last = groups.iter().map(|group| self.kernel.read(group)).collect::<io::Result<_>>()?;
         Ok(OpenThread { groups, last, at: self.kernel.now() })
     }
+}
 
-    fn explain(&self, error: io::Error, tid: Tid, threads: usize) -> CountError {
-        match Errno::from_io_error(&error) {
-            Some(Errno::ACCESS | Errno::PERM) => CountError::OfAnotherUser { tid },
-            Some(Errno::MFILE) => {
-                let files =
-                    threads * self.plan.iter().map(|group| group.codes.len()).sum::<usize>();
-                // pinwise opens other files, too.
-                CountError::TooManyFiles { threads, files, limit: 2 * files }
-            }
-            _ => CountError::Kernel { tid, error },
-        }
+fn is(error: &io::Error, errno: Errno) -> bool {
+    Errno::from_io_error(error) == Some(errno)
+}
+
+/// Why a thread other than the calling one cannot be counted.
+fn explain(error: io::Error, tid: Tid) -> CountError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::ACCESS | Errno::PERM) => CountError::OfAnotherUser { tid },
+        Some(Errno::BUSY) => CountError::Busy,
+        _ => CountError::Kernel { tid, error },
     }
+}
+
+/// The error of threads that need as many files.
+pub(crate) fn too_many_files(threads: usize, files: u64, limit: u64) -> CountError {
+    // If half of the limit is enough, others have the rest of it.
+    let limit = if files > limit / 2 { files } else { limit }.saturating_mul(2);
+    CountError::TooManyFiles { threads, files, limit }
 }
 
 /// What was counted between two readings of the groups of a thread.

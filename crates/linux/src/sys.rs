@@ -11,7 +11,9 @@
 mod event;
 mod ring;
 
-pub use event::{CountedModes, Counter, EventCode, EventGroup, GroupReading, try_event};
+pub use event::{
+    CountedModes, Counter, EventCode, EventGroup, GroupReading, permits_user_events, try_event,
+};
 pub use ring::SwitchRing;
 
 use pinwise_topology::{CpuId, CpuSet};

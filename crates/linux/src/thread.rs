@@ -179,6 +179,15 @@ fn from_ticks(ticks: u64) -> Duration {
     Duration::from_secs(ticks) / rustix::param::clock_ticks_per_second().clamp(1, 1_000_000) as u32
 }
 
+/// The number on the line of `sched` or `status` that begins with `name`, blanks and a colon.
+pub fn field(text: &[u8], name: &str) -> Option<u64> {
+    let value = text.split(|&byte| byte == b'\n').find_map(|line| {
+        let rest = line.strip_prefix(name.as_bytes())?.trim_ascii_start();
+        rest.strip_prefix(b":")
+    })?;
+    std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok()
+}
+
 /// Whether an error from `/proc` says that the thread or process has ended. There is no such file,
 /// or it ended while it was read.
 pub fn gone(error: &io::Error) -> bool {
@@ -194,6 +203,18 @@ mod tests {
 
     fn stat_named(comm: &[u8]) -> Stat {
         Stat::parse(&[b"77 (", comm, b")", TAIL].concat()).unwrap()
+    }
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let status = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        assert_eq!(field(status, "voluntary_ctxt_switches"), Some(150));
+        assert_eq!(field(status, "nonvoluntary_ctxt_switches"), Some(545));
+        let sched = b"x (1, #threads: 1)\n-----\nse.nr_migrations              :        \
+            7\nnr_switches  :  9\n";
+        assert_eq!(field(sched, "se.nr_migrations"), Some(7));
+        assert_eq!(field(sched, "nr_migrations"), None);
+        assert_eq!(field(b"se.nr_migrations : many\n", "se.nr_migrations"), None);
     }
 
     #[test]

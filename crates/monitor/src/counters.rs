@@ -3,7 +3,7 @@
 //! Reading an open file takes a fifth of the time of opening it again. A process may have only a
 //! limited number of open files, 1,024 by default. Files beyond that are opened for each reading.
 
-use pinwise_linux::thread::{SchedulerTimes, Stat, ThreadId};
+use pinwise_linux::thread::{SchedulerTimes, Stat, ThreadId, field};
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
@@ -73,14 +73,14 @@ impl CounterFiles {
         // three short ones.
         if let Ok(sched) = self.read(SCHED)
             && let (Some(voluntary), Some(involuntary)) =
-                (field(sched, b"nr_voluntary_switches"), field(sched, b"nr_involuntary_switches"))
+                (field(sched, "nr_voluntary_switches"), field(sched, "nr_involuntary_switches"))
         {
-            let migrations = field(sched, b"se.nr_migrations");
+            let migrations = field(sched, "se.nr_migrations");
             return Ok(Counters { account, voluntary, involuntary, migrations });
         }
         let status = self.read(STATUS)?;
-        let voluntary = field(status, b"voluntary_ctxt_switches").unwrap_or(0);
-        let involuntary = field(status, b"nonvoluntary_ctxt_switches").unwrap_or(0);
+        let voluntary = field(status, "voluntary_ctxt_switches").unwrap_or(0);
+        let involuntary = field(status, "nonvoluntary_ctxt_switches").unwrap_or(0);
         Ok(Counters { account, voluntary, involuntary, migrations: None })
     }
 
@@ -103,31 +103,10 @@ impl CounterFiles {
     }
 }
 
-/// The number on the line that begins with `name`, blanks and a colon.
-fn field(text: &[u8], name: &[u8]) -> Option<u64> {
-    let value = text.split(|&byte| byte == b'\n').find_map(|line| {
-        let rest = line.strip_prefix(name)?.trim_ascii_start();
-        rest.strip_prefix(b":")
-    })?;
-    std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use pinwise_linux::thread::{Pid, Tid};
-
-    #[test]
-    fn fields_are_found_by_their_whole_name() {
-        let status = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
-        assert_eq!(field(status, b"voluntary_ctxt_switches"), Some(150));
-        assert_eq!(field(status, b"nonvoluntary_ctxt_switches"), Some(545));
-        let sched = b"x (1, #threads: 1)\n-----\nse.nr_migrations              :        \
-            7\nnr_switches  :  9\n";
-        assert_eq!(field(sched, b"se.nr_migrations"), Some(7));
-        assert_eq!(field(sched, b"nr_migrations"), None);
-        assert_eq!(field(b"se.nr_migrations : many\n", b"se.nr_migrations"), None);
-    }
 
     #[test]
     fn files_tell_the_same_whether_they_are_kept_open_or_not() {

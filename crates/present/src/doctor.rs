@@ -41,7 +41,7 @@ pub fn finding(finding: &Finding) -> String {
         ),
         Is::EventsNotInKernel { .. } => "no perf_event_open in this kernel or container".into(),
         Is::EventsFailed { error, .. } => format!("perf_event_open: {error}"),
-        Is::Counters { hardware, with_kernel, software, uncounted } => {
+        Is::Counters { hardware, with_kernel, error: _, software, uncounted } => {
             counters(hardware, *with_kernel, software, uncounted)
         }
         Is::TraceEvents { tracefs } => format!("tracefs at {}", tracefs.display()),
@@ -178,7 +178,7 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
              seccomp profile"
         }
         Is::EventsFailed { .. } => "see perf_event_open(2); placing needs none",
-        Is::Counters { hardware, .. } if hardware.is_empty() => "see 'hardware counters'",
+        Is::Counters { error: Some(error), .. } => error,
         Is::Counters { uncounted, .. } => {
             let in_proc = |one: &UncountedEvent| one.reason == UncountedReason::NotInProc;
             return Some(match uncounted.iter().any(in_proc) {
@@ -319,7 +319,6 @@ fn counters(
             }
             UncountedReason::NotOnCores { cores } => format!("not on {}", cores.join(", ")),
             UncountedReason::NotInProc => "not in /proc".into(),
-            UncountedReason::NotRecorded => "not recorded".into(),
         };
         format!("; no {} ({why})", counter_event(one.event))
     };
@@ -420,19 +419,19 @@ mod tests {
             EventsNotInKernel { events }
             EventsFailed { events, error: error() }
             Counters {
-                hardware: vec![cycles()], with_kernel: false,
+                hardware: vec![cycles()], with_kernel: false, error: None,
                 software: vec![CounterEvent::TaskClock], uncounted: no_fp()
             }
             Counters {
-                hardware: none_named(), with_kernel: false,
+                hardware: none_named(), with_kernel: false, error: Some(error()),
                 software: vec![CounterEvent::TaskClock], uncounted: Vec::new()
             }
             Counters {
-                hardware: vec![cycles()], with_kernel: true,
+                hardware: vec![cycles()], with_kernel: true, error: None,
                 software: vec![CounterEvent::TaskClock], uncounted: no_migrations()
             }
             Counters {
-                hardware: vec![cycles()], with_kernel: true,
+                hardware: vec![cycles()], with_kernel: true, error: None,
                 software: vec![CounterEvent::TaskClock], uncounted: no_branches()
             }
             TraceEvents { tracefs: "/sys/kernel/tracing".into() }

@@ -30,7 +30,7 @@ pub use error::CoscheduleError;
 
 use deal::deal;
 use pace::QuantumPace;
-use pinwise_counters::CountSource;
+use pinwise_counters::{CountSource, ThreadCounts};
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
     affinity, pause, process, sys,
@@ -425,8 +425,10 @@ impl Quanta {
         let counts = match &mut self.counts {
             Some(counts) => {
                 let ids = self.threads.ids();
-                let counted = counts.read(&ids)?;
-                ids.into_iter().zip(counted).filter_map(|(id, one)| Some((id, one?))).collect()
+                let counted = counts.read(&ids);
+                // A thread that cannot be read takes no count from the others.
+                let of_each = |(id, one): (ThreadId, ThreadCounts)| Some((id, one.ok()??));
+                ids.into_iter().zip(counted).filter_map(of_each).collect()
             }
             None => HashMap::new(),
         };

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::fixture;
+use crate::source::tests::contract_holds;
 use pinwise_linux::sys::GroupReading;
 use pinwise_linux::{Pid, StartTime};
+use pinwise_measure::EventCounts;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
@@ -20,6 +22,10 @@ struct FakeKernel {
     files: Cell<usize>,
     clock: Cell<Duration>,
     alive: RefCell<Vec<Tid>>,
+    /// When all of them began.
+    start: Cell<StartTime>,
+    /// Why a thread cannot be opened.
+    refuses: Cell<Option<(Tid, Errno)>>,
     groups: RefCell<Vec<Weak<FakeGroup>>>,
 }
 
@@ -53,6 +59,8 @@ impl FakeKernel {
             files: Cell::new(usize::MAX),
             clock: Cell::default(),
             alive: RefCell::new(vec![OWN]),
+            start: Cell::new(StartTime(1)),
+            refuses: Cell::default(),
             groups: RefCell::default(),
         }
     }
@@ -89,6 +97,9 @@ impl EventKernel for FakeKernel {
 
     fn open(&self, tid: Tid, codes: &[EventCode], modes: CountedModes) -> io::Result<Self::Group> {
         let refuse = |error: Errno| Err(error.into());
+        if let Some((_, error)) = self.refuses.get().filter(|(refused, _)| *refused == tid) {
+            return refuse(error);
+        }
         if !matches!(
             (self.permits, modes),
             (Some(CountedModes::UserAndKernel), _) | (Some(CountedModes::User), CountedModes::User)
@@ -122,10 +133,38 @@ impl EventKernel for FakeKernel {
     fn now(&self) -> Duration {
         self.clock.get()
     }
+
+    fn alive(&self, thread: ThreadId) -> bool {
+        !self.is_free(thread.tid) && thread.start == self.start.get()
+    }
+
+    fn is_free(&self, tid: Tid) -> bool {
+        !self.alive.borrow().contains(&tid)
+    }
+
+    fn file_limit(&self) -> u64 {
+        self.files.get() as u64
+    }
+
+    fn paranoid(&self) -> Option<String> {
+        Some("2".into())
+    }
 }
 
 fn thread(tid: i32) -> ThreadId {
     ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(1) }
+}
+
+/// On Zen 4, with threads 7 and 8.
+fn groups() -> ThreadGroups<FakeKernel> {
+    let kernel = FakeKernel::new(|code| pmu_of(code) == 4, 8);
+    kernel.alive.borrow_mut().extend([Tid(7), Tid(8)]);
+    PerfCounters::open(kernel, &fixture::zen4()).unwrap().groups
+}
+
+/// Reads threads that can be counted.
+fn read(groups: &mut ThreadGroups<FakeKernel>, threads: &[ThreadId]) -> Vec<Option<EventCounts>> {
+    groups.read(threads).into_iter().map(Result::unwrap).collect()
 }
 
 fn uncounted<K: EventKernel>(counters: &PerfCounters<K>, event: CounterEvent) -> UncountedReason {
@@ -158,10 +197,10 @@ fn every_kind_of_core_counts_and_the_counts_are_added() {
     assert_eq!(pmus, [10, 10, 4, 4]);
     assert!(plan.iter().all(|group| group.codes.len() <= MOST_IN_GROUP));
 
-    assert_eq!(counters.groups.read(&[thread(7)]).unwrap(), [None]);
+    assert_eq!(read(&mut counters.groups, &[thread(7)]), [None]);
     counters.groups.kernel.run(Tid(7), 4, 1_000_000);
     counters.groups.kernel.run(Tid(7), 10, 3_000_000);
-    let counts = counters.groups.read(&[thread(7)]).unwrap().remove(0).unwrap();
+    let counts = read(&mut counters.groups, &[thread(7)]).remove(0).unwrap();
     // The code of cycles is 0x3c on both, and each kind counted its part of the time.
     assert_eq!(counts.get(CounterEvent::Cycles), Some(4_000_000.0 * 0.06));
     // On the performance cores 0x01c6, on the others 0x0280.
@@ -170,7 +209,7 @@ fn every_kind_of_core_counts_and_the_counts_are_added() {
     assert_eq!((counts.counted, counts.seconds), (1.0, 0.004));
     // On one kind alone.
     counters.groups.kernel.run(Tid(7), 4, 500_000);
-    let counts = counters.groups.read(&[thread(7)]).unwrap().remove(0).unwrap();
+    let counts = read(&mut counters.groups, &[thread(7)]).remove(0).unwrap();
     assert_eq!(counts.get(CounterEvent::Cycles), Some(500_000.0 * 0.06));
 }
 
@@ -183,12 +222,12 @@ fn groups_that_take_turns_are_scaled_and_their_share_is_told() {
     assert_eq!((counters.events().len(), counters.uncounted.len()), (7, 2));
     let sizes: Vec<usize> = counters.groups.plan.iter().map(|group| group.codes.len()).collect();
     assert_eq!(sizes, [4, 3]);
-    counters.groups.read(&[thread(7)]).unwrap();
+    read(&mut counters.groups, &[thread(7)]);
     // It has not run: nothing was counted and nothing missed.
-    let idle = counters.groups.read(&[thread(7)]).unwrap().remove(0).unwrap();
+    let idle = read(&mut counters.groups, &[thread(7)]).remove(0).unwrap();
     assert_eq!((idle.get(CounterEvent::Cycles), idle.counted), (Some(0.0), 1.0));
     counters.groups.kernel.run(Tid(7), 4, 2_000_000);
-    let counts = counters.groups.read(&[thread(7)]).unwrap().remove(0).unwrap();
+    let counts = read(&mut counters.groups, &[thread(7)]).remove(0).unwrap();
     assert_eq!(counts.get(CounterEvent::Cycles), Some(2_000_000.0 * 0.118));
     assert_eq!(counts.get(CounterEvent::L2Misses), Some(2_000_000.0 * 2.404));
     assert_eq!(counts.counted, 0.5);
@@ -199,12 +238,12 @@ fn an_event_that_no_counter_had_time_for_is_left_out() {
     let kernel = FakeKernel::new(|code| pmu_of(code) == 4, 6);
     kernel.alive.borrow_mut().push(Tid(7));
     let mut counters = PerfCounters::open(kernel, &fixture::zen4()).unwrap();
-    counters.groups.read(&[thread(7)]).unwrap();
+    read(&mut counters.groups, &[thread(7)]);
     // Somebody else holds all counters.
     for group in counters.groups.kernel.open_groups() {
         group.reading.borrow_mut().enabled += 1_000_000;
     }
-    let counts = counters.groups.read(&[thread(7)]).unwrap().remove(0).unwrap();
+    let counts = read(&mut counters.groups, &[thread(7)]).remove(0).unwrap();
     assert!(counts.counts.is_empty(), "{counts:?}");
 }
 
@@ -241,31 +280,70 @@ fn groups_are_as_small_as_the_kernel_demands() {
 
 #[test]
 fn threads_come_and_go_and_leave_no_file_open() {
-    let kernel = FakeKernel::new(|code| pmu_of(code) == 4, 8);
-    kernel.alive.borrow_mut().extend([Tid(7), Tid(8)]);
-    let mut groups = PerfCounters::open(kernel, &fixture::zen4()).unwrap().groups;
-    assert_eq!(groups.read(&[thread(7), thread(8), thread(9)]).unwrap(), [None, None, None]);
+    let mut groups = groups();
+    assert_eq!(read(&mut groups, &[thread(7), thread(8), thread(9)]), [None, None, None]);
     assert_eq!(groups.kernel.open_files(), 2 * 7);
     // One ends after it has run: its last counts are read.
     groups.kernel.run(Tid(8), 4, 1000);
     groups.kernel.alive.borrow_mut().pop();
-    let counts = groups.read(&[thread(7), thread(8)]).unwrap();
+    let counts = read(&mut groups, &[thread(7), thread(8)]);
     assert_eq!(counts[1].as_ref().unwrap().get(CounterEvent::Cycles), Some(118.0));
-    assert_eq!(groups.read(&[thread(7)]).unwrap().len(), 1);
+    assert_eq!(read(&mut groups, &[thread(7)]).len(), 1);
     assert_eq!(groups.kernel.open_files(), 7);
     // Its number is given to a new thread, which begins anew.
     let later = ThreadId { start: StartTime(2), ..thread(7) };
-    assert_eq!(groups.read(&[later]).unwrap(), [None]);
+    groups.kernel.start.set(later.start);
+    assert_eq!(read(&mut groups, &[later]), [None]);
     assert_eq!(groups.kernel.open_files(), 7);
+}
 
-    groups.kernel.files.set(10);
-    groups.kernel.alive.borrow_mut().push(Tid(8));
-    let error = groups.read(&[later, thread(8)]).unwrap_err().to_string();
+#[test]
+fn half_of_the_files_is_left_to_others_and_too_many_leave_none_open() {
+    let mut groups = groups();
+    let threads = [thread(7), thread(8)];
+    let refused = |groups: &mut ThreadGroups<FakeKernel>| {
+        read(groups, &threads[..1]);
+        let errors: Vec<String> =
+            groups.read(&threads).into_iter().map(|one| one.unwrap_err().to_string()).collect();
+        assert_eq!((&errors[0], groups.kernel.open_files()), (&errors[1], 0));
+        errors[0].clone()
+    };
+    groups.kernel.files.set(27);
     assert_eq!(
-        error,
-        "2 threads need 14 open files to be counted, more than the limit: ulimit -n 28, or name \
-         fewer threads"
+        refused(&mut groups),
+        "2 threads need 14 open files to be counted, more than the limit permits beside others: \
+         ulimit -n 28, or name fewer threads"
     );
+    groups.kernel.files.set(28);
+    assert_eq!(read(&mut groups, &threads), [None, None]);
+    read(&mut groups, &[]);
+    // Others have more than their half.
+    groups.kernel.refuses.set(Some((Tid(8), Errno::MFILE)));
+    assert!(refused(&mut groups).contains("ulimit -n 56"));
+}
+
+#[test]
+fn a_thread_that_cannot_be_counted_leaves_the_others() {
+    let mut groups = groups();
+    groups.kernel.refuses.set(Some((Tid(7), Errno::ACCESS)));
+    for cycles in [None, Some(118.0)] {
+        let [foreign, own] = &groups.read(&[thread(7), thread(8)])[..] else { panic!("two") };
+        assert!(matches!(foreign, Err(CountError::OfAnotherUser { tid: Tid(7) })));
+        let own = own.as_ref().unwrap().as_ref();
+        assert_eq!(own.and_then(|counts| counts.get(CounterEvent::Cycles)), cycles);
+        groups.kernel.run(Tid(8), 4, 1000);
+    }
+}
+
+#[test]
+fn counters_of_the_processor_keep_the_contract_of_all_sources() {
+    let groups = RefCell::new(groups());
+    let end = || {
+        groups.borrow().kernel.run(Tid(8), 4, 1000);
+        groups.borrow().kernel.alive.borrow_mut().pop();
+    };
+    contract_holds(&mut |threads| groups.borrow_mut().read(threads), thread(8), end);
+    assert_eq!(groups.borrow().kernel.open_files(), 0);
 }
 
 #[test]
@@ -281,6 +359,22 @@ fn what_is_not_permitted_or_not_there_is_one_line_with_the_remedy() {
     );
     let none = open(Some(CountedModes::User), |_| false, &fixture::without_pmu());
     assert!(matches!(none, Err(CountError::NoPmu)));
+    // Each kind of core has an event, and none has that of the other.
+    let halves =
+        |code: EventCode| matches!((pmu_of(code), code.config & 0xffff), (4, 0x3c) | (10, 0xc0));
+    let halves = open(Some(CountedModes::User), halves, &fixture::alder_lake());
+    assert!(matches!(halves, Err(CountError::NotOnAllCores)), "{halves:?}");
+    // A filter of the container, which is no setting of the kernel.
+    let own = |errno| {
+        let kernel = FakeKernel::new(|_| true, 6);
+        kernel.refuses.set(Some((OWN, errno)));
+        PerfCounters::open(kernel, &fixture::zen4()).unwrap_err()
+    };
+    assert!(own(Errno::PERM).to_string().contains("seccomp"));
+    assert!(matches!(own(Errno::ACCESS), CountError::NotPermitted { .. }));
+    assert!(matches!(own(Errno::BUSY), CountError::Busy));
+    assert!(matches!(own(Errno::MFILE), CountError::TooManyFiles { .. }));
+    assert!(matches!(own(Errno::NOSYS), CountError::NotInKernel));
     // An ordinary user counts user space alone.
     let user = open(Some(CountedModes::User), |code| pmu_of(code) == 4, &fixture::zen4()).unwrap();
     assert_eq!((user.groups.modes, user.events().len()), (CountedModes::User, 7));

@@ -141,7 +141,7 @@ fn parts_of_an_event_are_added_and_a_second_name_of_one_is_not() {
     let text = "10,,fp_arith_inst_retired.scalar_double,100,100.00,,\n\
                 5,,fp_arith_inst_retired.128b_packed_double,50,50.00,,\n\
                 7,,LLC-load-misses,100,100.00,,\n\
-                9,,cache-misses,100,100.00,,\n\
+                9,,LONGEST_LAT_CACHE.MISS,100,100.00,,\n\
                 7,,LLC-load-misses,100,100.00,,\n\
                 3,,bus-cycles,100,100.00,,\n";
     let [interval] = &program(text)[..] else { panic!("one interval") };
@@ -150,6 +150,70 @@ fn parts_of_an_event_are_added_and_a_second_name_of_one_is_not() {
         [(CounterEvent::LlcMisses, 7.0), (CounterEvent::FpOperations, 15.0)]
     );
     assert_eq!(interval.counted, 0.5);
+}
+
+#[test]
+fn a_kind_of_core_has_its_own_name_of_an_event_and_an_event_needs_every_kind() {
+    let text = "1.0,500,,cpu_core/l2_rqsts.miss/,400000,40.00,,\n\
+                1.0,100,,cpu_atom/longest_lat_cache.reference/,600000,60.00,,\n\
+                1.0,70,,cpu_core/fp_arith_inst_retired.scalar_double/,400000,40.00,,\n\
+                1.0,900,,cpu_core/instructions/,400000,40.00,,\n\
+                1.0,<not supported>,,cpu_atom/instructions/,0,100.00,,\n\
+                1.0,800,,cycles,1000000,100.00,,\n\
+                1.0,3,,page-faults,1000000,100.00,,\n";
+    let file = parsed(text);
+    // 40 % of 500 and 60 % of 100.
+    assert_eq!(
+        counts(&file.of_subject(&RecordedSubject::Program)[0]),
+        [(CounterEvent::L2Misses, 260.0), (CounterEvent::PageFaults, 3.0)]
+    );
+    let lacking = [CounterEvent::Cycles, CounterEvent::Instructions, CounterEvent::FpOperations];
+    assert_eq!(file.uncounted, lacking.into());
+}
+
+#[test]
+fn the_only_kind_of_core_may_be_named_or_not() {
+    for pmu in ["cpu", "armv8_pmuv3_0"] {
+        let text = format!("1.0,800,,cycles,100,100.00,,\n1.0,801,,{pmu}/cycles/,100,100.00,,\n");
+        assert_eq!(counts(&program(&text)[0]), [(CounterEvent::Cycles, 800.0)]);
+    }
+}
+
+#[test]
+fn the_first_name_that_was_counted_counts() {
+    let text = "1.0,<not supported>,,LLC-load-misses,0,100.00,,\n\
+                1.0,<not counted>,,ll_cache_miss_rd,0,0.00,,\n\
+                1.0,9,,longest_lat_cache.miss,100,100.00,,\n\
+                1.0,<not counted>,,cycles,0,0.00,,\n\
+                1.0,7,,cycles,100,100.00,,\n";
+    let found = [(CounterEvent::Cycles, 7.0), (CounterEvent::LlcMisses, 9.0)];
+    assert_eq!(counts(&program(text)[0]), found);
+}
+
+#[test]
+fn parts_that_hold_other_parts_are_not_added_and_one_that_was_missed_leaves_no_count() {
+    let text = "1.0,10,,fp_arith_inst_retired.scalar_double,100,100.00,,\n\
+                1.0,5,,fp_arith_inst_retired.512b_packed_single,100,100.00,,\n\
+                1.0,15,,fp_arith_inst_retired.4_flops,100,100.00,,\n\
+                1.0,15,,fp_arith_inst_retired.vector,100,100.00,,\n\
+                1.0,15,,fp_arith_inst_retired,100,100.00,,\n\
+                1.0,2,,ls_refills_from_sys.ls_mabresp_lcl_dram,100,100.00,,\n\
+                1.0,1,,ls_refills_from_sys.ls_mabresp_rmt_dram,100,100.00,,\n\
+                2.0,10,,fp_arith_inst_retired.scalar_double,100,100.00,,\n\
+                2.0,<not counted>,,fp_arith_inst_retired.512b_packed_single,0,0.00,,\n";
+    let found = program(text);
+    let expected = [(CounterEvent::LlcMisses, 3.0), (CounterEvent::FpOperations, 15.0)];
+    assert_eq!(counts(&found[0]), expected);
+    assert_eq!(counts(&found[1]), []);
+}
+
+#[test]
+fn an_interval_without_a_thread_has_no_counts_of_it() {
+    let file = parsed("1.0,a-7,5,,cycles\n2.0,b-8,6,,cycles\n3.0,a-7,9,,cycles\n");
+    let a = RecordedSubject::Thread { tid: Tid(7), comm: "a".into() };
+    let cycles: Vec<_> =
+        file.of_subject(&a).iter().map(|counts| counts.get(CounterEvent::Cycles)).collect();
+    assert_eq!(cycles, [Some(5.0), None, Some(9.0)]);
 }
 
 #[test]
@@ -192,7 +256,9 @@ fn a_file_that_is_none_is_refused_with_its_line_and_what_to_run() {
     ] {
         assert_eq!(refused(text).reason, NotRecordedReason::OfCpus, "{text}");
     }
-    assert_eq!(refused("").reason, NotRecordedReason::Empty);
+    for text in ["", "3,,branch-misses\n"] {
+        assert_eq!(refused(text).reason, NotRecordedReason::NoKnownEvent);
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts.csv");
     std::fs::write(&path, "1,,cycles\nSegmentation fault\n").unwrap();
@@ -204,34 +270,6 @@ fn a_file_that_is_none_is_refused_with_its_line_and_what_to_run() {
     );
     assert_eq!(error, said);
     assert!(RecordedFile::read(folder.path()).is_err());
-}
-
-#[test]
-fn a_recorded_file_stands_for_counters() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("counts.csv");
-    let text = "1.0,a-7,5,,cycles\n1.0,b-8,6,,cycles\n2.0,b-8,9,,cycles\n2.0,<not counted>,,cs\n";
-    std::fs::write(&path, text).unwrap();
-    let mut source = RecordedSource::open(&path).unwrap();
-    assert_eq!(source.events(), [CounterEvent::Cycles]);
-    let lacking = UncountedEvent {
-        event: CounterEvent::ContextSwitches,
-        reason: UncountedReason::NotRecorded,
-    };
-    assert_eq!(source.uncounted(), [lacking]);
-    let thread = |tid| ThreadId {
-        pid: pinwise_linux::Pid(7),
-        tid: Tid(tid),
-        start: pinwise_linux::StartTime(1),
-    };
-    let threads = [thread(8), thread(7), thread(9)];
-    let mut cycles = || -> Result<Vec<Option<f64>>, CountError> {
-        let read = source.read(&threads)?;
-        Ok(read.iter().map(|one| one.as_ref()?.get(CounterEvent::Cycles)).collect())
-    };
-    assert_eq!(cycles().unwrap(), [Some(6.0), Some(5.0), None]);
-    assert_eq!(cycles().unwrap(), [Some(9.0), None, None]);
-    assert!(cycles().unwrap_err().to_string().contains("no further interval"));
 }
 
 /// What lines of perf are made of, and what disturbs them.

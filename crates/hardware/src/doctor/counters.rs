@@ -9,13 +9,13 @@ pub(super) fn counters() -> Finding {
     judge_counters(&PerfSource::open(), &SoftwareSource::open())
 }
 
-/// Why there are no counters of the processor at all is another finding: see [`super::permission`].
 fn judge_counters(hardware: &Result<PerfSource, CountError>, software: &SoftwareSource) -> Finding {
     let opened = hardware.as_ref().ok();
     let uncounted = opened.map(CountSource::uncounted).unwrap_or_default();
     Finding::Counters {
         hardware: opened.map(|source| source.named_events().to_vec()).unwrap_or_default(),
         with_kernel: opened.is_some_and(|source| source.modes() == CountedModes::UserAndKernel),
+        error: hardware.as_ref().err().map(CountError::to_string),
         software: software.events(),
         uncounted: uncounted.into_iter().chain(software.uncounted()).collect(),
     }
@@ -33,9 +33,10 @@ mod tests {
         let proc = SoftwareSource::Proc(ProcCounts::default());
         let found = judge_counters(&Err(CountError::NoPmu), &proc);
         assert_eq!(found.state(), FindingState::Missing);
-        let Finding::Counters { hardware, software, uncounted, .. } = found else {
+        let Finding::Counters { hardware, error, software, uncounted, .. } = found else {
             panic!("{found:?}")
         };
+        assert_eq!(error, Some(CountError::NoPmu.to_string()));
         assert!(hardware.is_empty() && software.contains(&CounterEvent::PageFaults));
         assert!(uncounted.iter().all(|one| one.reason == UncountedReason::NotInProc));
         assert_eq!(software.len() + uncounted.len(), 4);

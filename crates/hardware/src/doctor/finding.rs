@@ -54,6 +54,8 @@ pub enum Finding {
         hardware: Vec<NamedEvent>,
         /// The processor's count what the kernel does for the program, too.
         with_kernel: bool,
+        /// Why the processor's count none, and what to do.
+        error: Option<String>,
         /// By the kernel.
         software: Vec<CounterEvent>,
         /// What else pinwise knows, and why it is not counted.

@@ -80,6 +80,9 @@ fn judge_events(
     let Err(error) = attempt else { return Finding::EventsCountable { events, paranoid } };
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => Finding::EventsAbsent { events },
+        Some(libc::EPERM) if sys::permits_user_events(paranoid.as_deref()) => {
+            Finding::EventsNotInKernel { events }
+        }
         Some(libc::EACCES | libc::EPERM) => Finding::EventsNotPermitted { events, paranoid },
         Some(libc::ENOSYS) => Finding::EventsNotInKernel { events },
         _ => Finding::EventsFailed { events, error: error.to_string() },
@@ -151,6 +154,8 @@ mod tests {
         let paranoid = Some("2".into());
         assert_eq!(judge(errno(libc::EACCES)), Finding::EventsNotPermitted { events, paranoid });
         assert_eq!(judge(errno(libc::ENOSYS)), Finding::EventsNotInKernel { events });
+        // The setting would permit it: a filter of the container does not.
+        assert_eq!(judge(errno(libc::EPERM)), Finding::EventsNotInKernel { events });
         assert!(matches!(judge(errno(libc::EMFILE)), Finding::EventsFailed { .. }));
     }
 

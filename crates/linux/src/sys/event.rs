@@ -146,6 +146,13 @@ pub fn try_event(event: CounterEvent) -> io::Result<()> {
     count(event, 0, 0).map(drop)
 }
 
+/// Whether `kernel.perf_event_paranoid`, as the kernel shows it, permits everybody to count threads
+/// of their own in user space. If the system call still fails with `EPERM`, a seccomp profile
+/// forbids it: the kernel itself says `EACCES`. Debian's and Ubuntu's kernels forbid it from 3 on.
+pub fn permits_user_events(paranoid: Option<&str>) -> bool {
+    paranoid.and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level <= 2)
+}
+
 /// A generic event of the calling thread in user space, with further flags. `cores` is the number
 /// of the kind of core it is counted on, if there are several, else 0.
 fn count(event: CounterEvent, cores: u32, flags: u64) -> io::Result<OwnedFd> {
@@ -167,9 +174,12 @@ fn attributes(code: EventCode, modes: CountedModes, flags: u64) -> Attributes {
 
 /// The numbers of the kinds of cores that count for themselves, if `devices` lists several. Intel's
 /// hybrid processors and Arm's big and little cores have several. An event without such a number
-/// would be counted on one kind alone. With one kind of core the answer is 0. Kernels that know no
-/// kinds (Arm's before Linux 6.6) refuse a number.
-fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
+/// would be counted on one kind alone. With one kind of core the answer is 0, and for events of the
+/// kernel. Kernels that know no kinds (Arm's before Linux 6.6) refuse a number.
+fn kinds_of_cores(event: CounterEvent, devices: &Path) -> io::Result<Vec<u32>> {
+    if EventCode::generic(event).is_some_and(|code| code.pmu == EventCode::SOFTWARE) {
+        return Ok(vec![0]);
+    }
     let mut kinds = Vec::new();
     for device in std::fs::read_dir(devices)?.flatten() {
         // Cores list the CPUs that are theirs in `cpus`; what is outside of them has a `cpumask`.
@@ -210,8 +220,8 @@ impl Counter {
     pub fn of_what_is_started(event: CounterEvent) -> io::Result<Self> {
         let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
         // If nothing can be listed there is one kind.
-        let kinds =
-            kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_else(|_| vec![0]);
+        let kinds = kinds_of_cores(event, Path::new("/sys/bus/event_source/devices"));
+        let kinds = kinds.unwrap_or_else(|_| vec![0]);
         on_each(&kinds, |kind| count(event, kind, flags)).map(Self)
     }
 
@@ -403,6 +413,13 @@ mod tests {
     }
 
     #[test]
+    fn a_level_above_two_forbids_also_user_space() {
+        let permits = |level| permits_user_events(Some(level));
+        assert!(permits("-1") && permits("2") && !permits("3") && !permits("4"));
+        assert!(!permits("") && !permits_user_events(None));
+    }
+
+    #[test]
     fn each_kind_of_core_is_counted() {
         let devices = tempfile::tempdir().unwrap();
         let device = |name: &str, files: &[(&str, &str)]| {
@@ -413,18 +430,20 @@ mod tests {
         };
         device("uncore_imc_0", &[("type", "23\n"), ("cpumask", "0\n")]);
         device("software", &[("type", "1\n")]);
-        assert_eq!(kinds_of_cores(devices.path()).unwrap(), [0]);
+        assert_eq!(kinds_of_cores(CounterEvent::Cycles, devices.path()).unwrap(), [0]);
         // Arm's name their CPUs also if all are alike.
         device("armv8_cortex_a72", &[("type", "8\n"), ("cpus", "0-3\n")]);
-        assert_eq!(kinds_of_cores(devices.path()).unwrap(), [0]);
+        assert_eq!(kinds_of_cores(CounterEvent::Cycles, devices.path()).unwrap(), [0]);
         std::fs::remove_dir_all(devices.path().join("armv8_cortex_a72")).unwrap();
         device("cpu_core", &[("type", "4\n"), ("cpus", "0-15\n")]);
         device("cpu_atom", &[("type", "10\n"), ("cpus", "16-23\n")]);
-        let mut kinds = kinds_of_cores(devices.path()).unwrap();
+        let mut kinds = kinds_of_cores(CounterEvent::Cycles, devices.path()).unwrap();
         kinds.sort_unstable();
         assert_eq!(kinds, [4, 10]);
+        // The kernel's own events do not depend on the core.
+        assert_eq!(kinds_of_cores(CounterEvent::TaskClock, devices.path()).unwrap(), [0]);
         device("odd", &[("type", "x\n"), ("cpus", "0\n")]);
-        assert!(kinds_of_cores(devices.path()).is_err());
+        assert!(kinds_of_cores(CounterEvent::Cycles, devices.path()).is_err());
     }
 
     #[test]
