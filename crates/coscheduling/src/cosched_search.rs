@@ -323,12 +323,18 @@ impl Judgement {
             if found_rate <= 0.0 {
                 continue;
             }
+            let unused = compared(&self.question);
             let own = self.program(found);
             own.contexts.clone_from(&moved.contexts);
+            if own.rounds.count() >= MOST_ROUNDS {
+                // A run may take weeks. What is shown is of the latest rounds.
+                own.rounds = unused;
+                own.sums = [0.0; 2];
+            }
             own.rounds.take(vec![Some(found_rate), Some(moved_rate)]);
             own.sums[0] += found_rate;
             own.sums[1] += moved_rate;
-            let as_found = own.sums[0] / own.rounds.count() as f64;
+            let usual = (own.sums[0] + own.sums[1]) / (2 * own.rounds.count()) as f64;
             let alone = mean(&own.alone).filter(|_| counted);
             if let Some(alone) = alone {
                 for (share, (program, rate)) in
@@ -337,16 +343,18 @@ impl Judgement {
                     share.push(rate / (alone * (program.ran + program.waited)));
                 }
             }
-            // One weight for both periods, so that a program that wants less counts as slower.
-            let alone = alone.map(|alone| alone * (found.ran + found.waited));
-            shares.push((found_rate, moved_rate, as_found, alone));
+            // One weight for both periods, so that a program that wants less counts as slower. It
+            // is made of both alike: with that of one alone, demand that varies looks like a gain.
+            let wanted = [found, moved].map(|program| program.ran + program.waited);
+            let alone = alone.map(|alone| alone * (wanted[0] + wanted[1]) / 2.0);
+            shares.push((found_rate, moved_rate, usual, alone));
         }
         if !counted {
             return Some([found.performance, moved.performance]);
         }
         let all_alone = shares.iter().all(|share| share.3.is_some());
-        let progress = shares.iter().map(|&(found, moved, as_found, alone)| {
-            let whole = alone.filter(|_| all_alone).unwrap_or(as_found);
+        let progress = shares.iter().map(|&(found, moved, usual, alone)| {
+            let whole = alone.filter(|_| all_alone).unwrap_or(usual);
             [found / whole, moved / whole]
         });
         let fair = self.question.objective == CoscheduleObjective::Fairness;
@@ -421,6 +429,9 @@ impl CoschedSearch {
 
     /// The next period; `None` if threads are left to the kernel from now on.
     fn next(&self, number: usize) -> Option<(Setting, Purpose, f64)> {
+        if self.judgement.off.is_some() {
+            return None;
+        }
         let Judgement { question, tried, chosen, half, apart_due, hold_due, .. } = &self.judgement;
         let mut random = Random::new(question.seed.wrapping_add((number as u64) << 32));
         let [least, most] = QUANTA;
@@ -448,7 +459,7 @@ impl CoschedSearch {
             (false, true) => Purpose::Final,
             (false, false) => Purpose::Baseline,
         };
-        Some((setting, purpose, quanta)).filter(|_| self.judgement.off.is_none())
+        Some((setting, purpose, quanta))
     }
 }
 

@@ -19,6 +19,8 @@ struct Simulation<'a> {
     speeds: &'a dyn Fn(ThreadMoves, usize) -> [f64; 2],
     /// How far a rate is off at most.
     noise: f64,
+    /// The standard deviation of the logarithm of the CPU time that a program wants.
+    demand: f64,
     random: Random,
     /// Periods after which the programs have ended.
     life: usize,
@@ -36,11 +38,13 @@ impl Simulation<'_> {
         };
         let mut program = |name: &str, speed: f64| {
             let noise = 1.0 + self.noise * (2.0 * self.random.unit() - 1.0);
-            let rate = speed * noise;
+            let normal = (0..12).map(|_| self.random.unit()).sum::<f64>() - 6.0;
+            let ran = (self.demand * normal).exp();
+            let rate = ran * speed * noise;
             ProgramProgress {
                 name: name.into(),
                 processes: 1,
-                ran: 1.0,
+                ran,
                 waited: 0.0,
                 instructions: Some(1e9 * rate),
                 contexts: vec![usize::from(name == "b")],
@@ -82,7 +86,7 @@ fn simulate(
     speeds: &dyn Fn(ThreadMoves, usize) -> [f64; 2],
 ) -> (Vec<Record>, CoschedOutcome) {
     let random = Random::new(seed);
-    let records = Simulation { speeds, noise, random, life }.run(question);
+    let records = Simulation { speeds, noise, demand: 0.0, random, life }.run(question);
     let outcome = CoschedOutcome::of(&records, question, 2);
     (records, outcome)
 }
@@ -95,6 +99,23 @@ fn what_gains_nothing_is_switched_off_and_seldom_taken_for_a_gain() {
         let question = CoschedQuestion { seed, ..question(true) };
         let (_, outcome) = simulate(&question, seed, 0.1, 400, &|_, _| [1.0, 1.0]);
         // A first decision that moves help: it is at the end, or was taken back.
+        let took = matches!(outcome.verdict, CoschedVerdict::Helps | CoschedVerdict::NoLonger);
+        wrong += u64::from(took);
+    }
+    assert!(wrong * 20 <= searches, "{wrong} of {searches}");
+}
+
+/// A weight that only the period as found decides would make this a gain in most searches.
+#[test]
+fn demand_that_varies_is_no_gain() {
+    let (mut wrong, searches) = (0, 200);
+    for seed in 0..searches {
+        let question = CoschedQuestion { seed, ..question(true) };
+        let speeds = &|_, _| [1.0, 1.0];
+        let random = Random::new(seed);
+        let mut simulation = Simulation { speeds, noise: 0.02, demand: 0.6, random, life: 400 };
+        let records = simulation.run(&question);
+        let outcome = CoschedOutcome::of(&records, &question, 2);
         let took = matches!(outcome.verdict, CoschedVerdict::Helps | CoschedVerdict::NoLonger);
         wrong += u64::from(took);
     }
@@ -132,6 +153,9 @@ fn moves_that_help_no_longer_are_switched_off() {
     let (records, outcome) = simulate(&question(true), 3, 0.05, 1000, &later);
     assert_eq!(outcome.verdict, CoschedVerdict::NoLonger);
     assert!(outcome.gain.unwrap().high < 0.0 && records.len() < 1000);
+    // Nothing is moved after that.
+    let last = records.last().map(|record| record.trial.purpose);
+    assert!(matches!(last, Some(Purpose::Final | Purpose::Baseline)), "{last:?}");
 }
 
 #[test]
