@@ -15,8 +15,8 @@
 //!
 //! **Readings.** The text has a window of four in one place and of three in another. It says that
 //! the weight of `l2m` is four times that of `b`, which has 2. It says that `ipc` is subtracted,
-//! but the formula has no such term. It counts misses of the data TLB, for which the model has no term.
-//! It does not say how many misses are many. Here: more than the mean of all tasks.
+//! but the formula has no such term. It counts misses of the data TLB, for which the model has no
+//! term. It does not say how many misses are many. Here: more than the mean of all tasks.
 
 use pinwise_measure::{CounterEvent, EventCounts};
 use serde::{Deserialize, Serialize};
