@@ -84,7 +84,7 @@ impl CoschedFindings<'_> {
         ));
         if cost.quantum > 1.5 * self.question.quantum.as_secs_f64() && cost.quantum > 0.0 {
             sentences.push(format!(
-                "Quanta were longer than the {} asked for, so that they cost less than 1 %.",
+                "Quanta were longer than the {} asked for, since they cost too much.",
                 figures::duration(self.question.quantum)
             ));
         }
