@@ -1,5 +1,4 @@
 // A program to place: spin WORKERS [CPU [FIRST-LAST [MEGABYTES@CPU]]]
-//                     spin cookie TID: prints the core-scheduling cookie of a thread
 //
 // WORKERS threads "w0", "w1", ... compute for a twentieth of the time. So does a thread "own",
 // which has confined itself to CPU. Workers after w0 have confined themselves to CPUs FIRST to
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,12 +78,6 @@ static void *worker(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 2 && !strcmp(argv[1], "cookie")) {
-        unsigned long long cookie = 0;
-        // PR_SCHED_CORE, PR_SCHED_CORE_GET.
-        if (prctl(62, 0, atoi(argv[2]), 0, &cookie)) return puts("none") < 0;
-        return printf("%llu\n", cookie) < 0;
-    }
     long workers = argc > 1 ? atol(argv[1]) : 2;
     if (argc > 2) first_cpu[0] = last_cpu[0] = atoi(argv[2]);
     if (argc > 3 && sscanf(argv[3], "%d-%d", &first_cpu[1], &last_cpu[1]) != 2) return 2;

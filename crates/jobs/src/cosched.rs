@@ -41,9 +41,6 @@ pub struct CoschedRequest {
     /// The name of the level whose contexts are siblings; the closest by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Group processes by core-scheduling cookies, and leave affinities as they are.
-    #[serde(default)]
-    pub cookies: bool,
     /// Only these contexts, as a CPU list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,

@@ -23,7 +23,6 @@
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
-//! - Core-scheduling cookies are taken back, from child processes too.
 //! - Memory that was moved goes back to the node where it lay. This comes last, since it takes
 //!   long. On the ordinary way out pinwise has done it already.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
@@ -60,7 +59,7 @@ use crate::process_lock::{GUARDIAN_NAME, ProcessLock};
 use crate::realtime::{RealtimeClass, keep_nice};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
-use crate::{AffinityError, affinity, core_cookie};
+use crate::{AffinityError, affinity};
 use pinwise_topology::CpuSet;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -155,13 +154,6 @@ pub enum GuardianEntry {
         /// The node where they lay.
         home: u32,
     },
-    /// A process without a core-scheduling cookie will be given one.
-    Cookie {
-        /// The process.
-        pid: Pid,
-        /// When it started.
-        start: StartTime,
-    },
     /// A program with this mark in its environment is about to be started.
     Launching {
         /// The value of the environment variable.
@@ -187,7 +179,6 @@ impl GuardianEntry {
             Self::Process { pid, start, .. }
             | Self::Confined { pid, start, .. }
             | Self::Memory { pid, start, .. }
-            | Self::Cookie { pid, start }
             | Self::Command { pid, start, .. } => lives(*pid, *start).then_some(*pid),
             _ => None,
         }
@@ -396,7 +387,6 @@ fn restore(entries: &[GuardianEntry]) {
     let told = launched.terminate();
     restore_files(entries);
     restore_affinities(entries);
-    restore_cookies(entries);
     run_commands(entries);
     launched.end(told);
 }
@@ -489,18 +479,6 @@ fn restore_memory(entries: &[GuardianEntry]) -> Vec<Restored> {
     last.into_iter().filter_map(restore).collect()
 }
 
-/// Takes core-scheduling cookies back.
-fn restore_cookies(entries: &[GuardianEntry]) -> Vec<Restored> {
-    let given = entries.iter().filter(|entry| matches!(entry, GuardianEntry::Cookie { .. }));
-    let pids: BTreeSet<Pid> = given.filter_map(GuardianEntry::living).collect();
-    let cleared = core_cookie::clear_with_descendants(&Vec::from_iter(pids));
-    let outcome = |(pid, done): (Pid, Result<(), _>)| Restored {
-        what: LeftChanged::Cookie(pid),
-        worked: done.is_ok(),
-    };
-    cleared.into_iter().map(outcome).collect()
-}
-
 fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     let mut failed = HashSet::new();
     let touched = TouchedThreads::in_entries(entries);
@@ -511,12 +489,7 @@ fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     }
     failed.extend(release_heirs(entries));
     let pinned = entries.iter().filter(|entry| {
-        !matches!(
-            entry,
-            GuardianEntry::Command { .. }
-                | GuardianEntry::Memory { .. }
-                | GuardianEntry::Cookie { .. }
-        )
+        !matches!(entry, GuardianEntry::Command { .. } | GuardianEntry::Memory { .. })
     });
     let processes: BTreeSet<Pid> = pinned.filter_map(GuardianEntry::living).collect();
     let outcome = |pid| {

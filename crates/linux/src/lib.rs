@@ -3,7 +3,6 @@
 pub mod affinity;
 pub mod capabilities;
 mod control_group;
-mod core_cookie;
 mod cpu_demand;
 mod fingerprint;
 #[cfg(test)]
@@ -35,7 +34,6 @@ mod undo_notes;
 
 pub use affinity::AffinityError;
 pub use control_group::{cpuset_of, effective_cpus};
-pub use core_cookie::CookieError;
 pub use cpu_demand::{CpuDemand, ThreadSample};
 pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;

@@ -6,7 +6,6 @@
 //! - The memory of NUMA nodes.
 //! - The events of perf_event_open(2) and the buffer of their records.
 //! - The time stamp counter.
-//! - Core-scheduling cookies.
 
 mod event;
 mod ring;
@@ -86,56 +85,6 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
             words.as_ptr(),
         )
     };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The threads that an operation on cookies is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CookieScope {
-    /// One thread.
-    Thread = 0,
-    /// All threads of a process.
-    Process = 1,
-}
-
-/// Operations of `PR_SCHED_CORE` (linux/prctl.h).
-const COOKIE_GET: libc::c_ulong = 0;
-const COOKIE_CREATE: libc::c_ulong = 1;
-const COOKIE_SHARE_TO: libc::c_ulong = 2;
-const COOKIE_SHARE_FROM: libc::c_ulong = 3;
-
-/// The core-scheduling cookie of a thread (0: the calling one); 0 if it has none.
-pub fn core_cookie(tid: i32) -> io::Result<u64> {
-    let mut cookie = 0u64;
-    core_scheduling(COOKIE_GET, tid, CookieScope::Thread, &raw mut cookie)?;
-    Ok(cookie)
-}
-
-/// Gives a new core-scheduling cookie to threads.
-pub fn create_core_cookie(tid: i32, scope: CookieScope) -> io::Result<()> {
-    core_scheduling(COOKIE_CREATE, tid, scope, std::ptr::null_mut())
-}
-
-/// Gives the calling thread's cookie to threads. Clears theirs if the calling thread has none.
-pub fn share_core_cookie(tid: i32, scope: CookieScope) -> io::Result<()> {
-    core_scheduling(COOKIE_SHARE_TO, tid, scope, std::ptr::null_mut())
-}
-
-/// Gives the cookie of a thread to the calling one.
-pub fn take_core_cookie(tid: i32) -> io::Result<()> {
-    core_scheduling(COOKIE_SHARE_FROM, tid, CookieScope::Thread, std::ptr::null_mut())
-}
-
-fn core_scheduling(
-    operation: libc::c_ulong,
-    tid: i32,
-    scope: CookieScope,
-    cookie: *mut u64,
-) -> io::Result<()> {
-    let (tid, scope) = (tid as libc::c_ulong, scope as libc::c_ulong);
-    // SAFETY: the kernel writes one number to `cookie` if the operation is to get it. Then it is
-    // the address of a number of the caller's. It is null for all other operations.
-    let done = unsafe { libc::prctl(libc::PR_SCHED_CORE, operation, tid, scope, cookie) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

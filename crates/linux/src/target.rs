@@ -1,7 +1,6 @@
 //! The program under test: launched or attached to. How its threads are pinned and released.
 
 use crate::affinity::{self, AffinityError};
-use crate::core_cookie;
 use crate::guardian::{Guardian, GuardianEntry, is_of_kernel, of_heir};
 use crate::launch::{Launch, LaunchedProgram};
 use crate::memory;
@@ -81,8 +80,6 @@ pub struct Target {
     moved: Vec<MovedThread>,
     /// The processes the guardian knows.
     guarded: HashSet<(Pid, StartTime)>,
-    /// The processes that were given a core-scheduling cookie.
-    with_cookie: HashMap<Pid, StartTime>,
     /// The program that each process ran when it was steady.
     programs: HashMap<(Pid, StartTime), PathBuf>,
     /// `None` only while dropping.
@@ -150,7 +147,6 @@ impl Target {
             given: HashMap::new(),
             moved: Vec::new(),
             guarded: HashSet::new(),
-            with_cookie: HashMap::new(),
             programs: HashMap::new(),
             guardian,
             lock: ProcessLock::default(),
@@ -478,52 +474,6 @@ impl Target {
             self.moved.push(MovedThread { id, now });
         }
         entries
-    }
-
-    /// Checks that the kernel has core-scheduling cookies, and that neither this process nor one of
-    /// the program has one.
-    ///
-    /// # Errors
-    /// [`crate::CookieError`].
-    pub fn check_cookies(&self) -> Result<(), TargetError> {
-        let own = Pid(std::process::id() as i32);
-        let mut all = std::iter::once(own).chain(self.pids());
-        all.try_for_each(|pid| Ok(core_cookie::check_free(pid)?))
-    }
-
-    /// Lets the processes of each group share one core-scheduling cookie, and those of different
-    /// groups none. The guardian takes them back, however pinwise ends. Call
-    /// [`Self::check_cookies`] before.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn share_cookies(&mut self, groups: &[Vec<Pid>]) -> Result<(), TargetError> {
-        let mut entries = Vec::new();
-        for &pid in groups.iter().flatten() {
-            let Some(start) = self.roster.member(pid).map(|member| member.start) else { continue };
-            if self.with_cookie.insert(pid, start) != Some(start) {
-                entries.push(GuardianEntry::Cookie { pid, start });
-            }
-        }
-        if let Some(guardian) = &mut self.guardian {
-            guardian.enter(&entries)?;
-        }
-        groups.iter().try_for_each(|group| Ok(core_cookie::share_one(group)?))
-    }
-
-    /// Takes the core-scheduling cookies back.
-    pub fn clear_cookies(&mut self) -> Result<(), TargetError> {
-        let living = |pid: &&Pid| {
-            self.with_cookie.get(*pid).is_some_and(|start| {
-                Stat::read(**pid, pid.main()).is_ok_and(|stat| stat.start == *start)
-            })
-        };
-        let pids: Vec<Pid> = self.with_cookie.keys().filter(living).copied().collect();
-        if pids.is_empty() {
-            return Ok(());
-        }
-        let cleared = core_cookie::clear_with_descendants(&pids);
-        cleared.into_iter().try_for_each(|(_, done)| Ok(done?))
     }
 
     /// Has the guardian move the memory of a process to the node `home` if pinwise ends before

@@ -1,7 +1,6 @@
 //! Why a target cannot be used.
 
 use crate::affinity::AffinityError;
-use crate::core_cookie::CookieError;
 use crate::guardian::GuardianError;
 use crate::memory::MemoryError;
 use crate::process_lock::ProcessLockedError;
@@ -134,9 +133,6 @@ pub enum TargetError {
     /// Its memory cannot be where it is wanted.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// A core-scheduling cookie was refused.
-    #[error(transparent)]
-    Cookie(#[from] CookieError),
     /// An affinity was refused.
     #[error(transparent)]
     Affinity(#[from] AffinityError),

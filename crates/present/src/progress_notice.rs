@@ -275,7 +275,6 @@ fn put_back(what: &LeftChanged, worked: bool) -> String {
         LeftChanged::Affinities(pid) => (format!("process {pid}"), "affinities"),
         LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
         LeftChanged::Memory(pid) => (format!("process {pid}"), "memory"),
-        LeftChanged::Cookie(pid) => (format!("process {pid}"), "core-scheduling cookie"),
         LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
         LeftChanged::Program(pid) if worked => {
             return format!("process {pid} was ended; a killed pinwise had started it");

@@ -42,7 +42,7 @@ use pinwise_measure::{
 use pinwise_metric::Meter;
 use pinwise_topology::{CpuId, CpuSet, Machine, Random};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use tracked::TrackedThreads;
 
@@ -59,8 +59,6 @@ pub struct CoscheduleOptions {
     pub meter: Option<(Box<dyn Meter>, Duration)>,
     /// The counters, if there are any.
     pub counts: Option<Box<dyn CountSource>>,
-    /// Group processes by core-scheduling cookies, and leave affinities as they are.
-    pub cookies: bool,
     /// The rule of [`ThreadMoves::Counted`].
     pub decision: MoveDecision,
     /// Notes on the metric and the counters.
@@ -174,9 +172,6 @@ impl CoscheduledTestbed {
         let contexts: CpuSet =
             options.cores.iter().flatten().map(|&context| CpuId(context as u32)).collect();
         found.check_choice(&contexts)?;
-        if options.cookies {
-            found.target.check_cookies()?;
-        }
         let threads: Vec<Thread> = found.scanned.iter().map(|one| one.thread.clone()).collect();
         let workload = Workload { name: found.target.name().to_owned(), threads };
         let unit = match &options.meter {
@@ -192,7 +187,6 @@ impl CoscheduledTestbed {
             cores: options.cores,
             contexts,
             counts: options.counts,
-            grouped: options.cookies.then(BTreeMap::new),
             decision: options.decision,
             forks: ForkWatch::default(),
             listed: now,
@@ -293,8 +287,6 @@ struct Quanta {
     cores: Vec<Vec<usize>>,
     contexts: CpuSet,
     counts: Option<Box<dyn CountSource>>,
-    /// The core of each process that has a cookie; `None`: affinities are set, and no cookies.
-    grouped: Option<BTreeMap<Pid, usize>>,
     decision: MoveDecision,
     forks: ForkWatch,
     /// When all processes were listed.
@@ -337,7 +329,7 @@ impl Quanta {
             _ => self.random.bits(),
         };
         self.random = Random::new(seed);
-        if moves.is_none() && self.grouped.is_none() {
+        if moves.is_none() {
             self.moves = Some(ThreadMoves::Dealt(seed));
             self.look()?;
             self.moves = None;
@@ -351,32 +343,9 @@ impl Quanta {
 
     /// Leaves all threads to the kernel, as it found them.
     fn release(&mut self) -> Result<(), CoscheduleError> {
-        match &mut self.grouped {
-            Some(grouped) => {
-                grouped.clear();
-                self.target.clear_cookies()?;
-            }
-            None => self.target.unpin()?,
-        }
+        self.target.unpin()?;
         self.threads.release();
         Ok(())
-    }
-
-    /// Gives processes on one core the same cookie, and those on different cores different ones.
-    fn share_cookies(&mut self, moves: &[(ThreadId, usize)]) -> Result<(), CoscheduleError> {
-        for &(id, context) in moves {
-            self.threads.keep(id, context);
-        }
-        let now = cores_of(self.threads.kept(), &self.cores);
-        if self.grouped.as_ref() == Some(&now) {
-            return Ok(());
-        }
-        let mut groups: BTreeMap<usize, Vec<Pid>> = BTreeMap::new();
-        now.iter().for_each(|(&pid, &core)| groups.entry(core).or_default().push(pid));
-        let groups: Vec<Vec<Pid>> = groups.into_values().collect();
-        self.period.moves += now.len() as u64;
-        self.grouped = Some(now);
-        Ok(self.target.share_cookies(&groups)?)
     }
 
     /// Looks at the threads if the quantum is over. A failure is kept for the end of the period.
@@ -390,7 +359,7 @@ impl Quanta {
         } else if self.account.is_none() && now >= measured_from {
             // What was read until now belongs to the beginning of the period.
             self.threads.begin_account();
-            self.account = Some(now);
+            self.account = Some(self.looked.0);
         }
     }
 
@@ -459,9 +428,13 @@ impl Quanta {
         if moves.is_empty() {
             return Ok(());
         }
-        if self.grouped.is_some() {
-            return self.share_cookies(moves);
+        // Before the pins: a thread that another has just moved gets none.
+        for moved in self.target.moved()? {
+            self.moved_by_others += 1;
+            self.threads.leave(moved.id);
         }
+        let moves: Vec<(ThreadId, usize)> =
+            moves.iter().copied().filter(|(id, _)| !self.threads.is_left(*id)).collect();
         let cpus: Vec<(ThreadId, CpuSet)> = moves
             .iter()
             .map(|&(id, context)| (id, [CpuId(context as u32)].into_iter().collect()))
@@ -473,16 +446,13 @@ impl Quanta {
             self.threads.keep(id, context);
             self.period.moves += 1;
         }
-        for moved in self.target.moved()? {
-            self.moved_by_others += 1;
-            self.threads.leave(moved.id);
-        }
         Ok(())
     }
 
-    /// What the period showed.
+    /// What the period showed until the last look, where the accounts of programs end.
     fn showed(&mut self) -> CoscheduledPeriod {
-        let seconds = self.account.map_or(0.0, |since| since.elapsed().as_secs_f64());
+        let seconds =
+            self.account.map_or(Duration::ZERO, |since| self.looked.0 - since).as_secs_f64();
         let programs = if seconds > 0.0 { self.threads.account(seconds) } else { Vec::new() };
         CoscheduledPeriod {
             programs,
@@ -495,23 +465,6 @@ impl Quanta {
             cost: own_time().saturating_sub(self.period.own_time).as_secs_f64(),
         }
     }
-}
-
-/// The core of each process: the one that most of its threads are kept to.
-fn cores_of(
-    kept: impl Iterator<Item = (Pid, usize)>,
-    cores: &[Vec<usize>],
-) -> BTreeMap<Pid, usize> {
-    let mut threads: BTreeMap<Pid, Vec<usize>> = BTreeMap::new();
-    for (pid, context) in kept {
-        let core = cores.iter().position(|core| core.contains(&context));
-        let own = threads.entry(pid).or_insert_with(|| vec![0; cores.len()]);
-        core.into_iter().for_each(|core| own[core] += 1);
-    }
-    let most = |counts: Vec<usize>| {
-        (0..counts.len()).rev().max_by_key(|&core| counts[core]).unwrap_or_default()
-    };
-    threads.into_iter().map(|(pid, counts)| (pid, most(counts))).collect()
 }
 
 impl Testbed for CoscheduledTestbed {
@@ -587,19 +540,5 @@ impl Testbed for CoscheduledTestbed {
         let seconds = Duration::from_secs_f64(showed.seconds);
         let detail = Detail::of(&showed);
         Ok(Measurement { detail, ..Measurement::new(performance, seconds) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_is_on_the_core_of_most_of_its_threads() {
-        let cores = [vec![0, 4], vec![1, 5]];
-        let kept = [(7, 0), (7, 5), (7, 1), (8, 4), (9, 5), (9, 0)];
-        let kept = kept.into_iter().map(|(pid, context)| (Pid(pid), context));
-        let expected = [(7, 1), (8, 0), (9, 0)].map(|(pid, core)| (Pid(pid), core));
-        assert_eq!(cores_of(kept, &cores), BTreeMap::from(expected));
     }
 }

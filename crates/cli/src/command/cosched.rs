@@ -11,7 +11,7 @@ use crate::reading_arguments::ReadingArguments;
 use crate::store::StoreArguments;
 use clap::{ArgGroup, Args, ValueEnum};
 use document::CoschedJson;
-use pinwise_coscheduling::{CoschedQuestion, CoscheduleObjective};
+use pinwise_coscheduling::{CoschedQuestion, CoschedVerdict, CoscheduleObjective};
 use pinwise_jobs::{CoschedAnswer, CoschedRequest, JobError, ReadingOptions, Subject};
 use pinwise_linux::Pid;
 use pinwise_placement::PlacementQuestion;
@@ -53,9 +53,6 @@ pub(crate) struct Cosched {
     /// Choose what is to become better
     #[arg(long, value_enum, default_value_t = CoscheduleObjectiveArgument::Both)]
     objective: CoscheduleObjectiveArgument,
-    /// Give good neighbours one core-scheduling cookie, and set no affinity
-    #[arg(long)]
-    cookies: bool,
     /// Print what would be moved for some quanta, and move nothing
     #[arg(long)]
     dry_run: bool,
@@ -101,7 +98,7 @@ pub(crate) struct Cosched {
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: StoreArguments,
-    /// After the answer, print the last split for what the system has
+    /// If moving helps, print the last split for what the system has
     #[arg(
         long,
         value_enum,
@@ -180,7 +177,8 @@ impl Cosched {
         let mut store = self.store.open()?;
         let print = |answer: &CoschedAnswer| {
             print_answer(answer, named, json)?;
-            let Some(hand_over) = self.hand_over else { return Ok(()) };
+            let helps = answer.outcome.verdict == CoschedVerdict::Helps;
+            let Some(hand_over) = self.hand_over.filter(|_| helps) else { return Ok(()) };
             let text = HandOver::from(hand_over).text(&answer.outcome.programs);
             output::print(&format!("\n{text}"))
         };
@@ -219,7 +217,6 @@ impl Cosched {
             metric: self.metric.clone(),
             reading: self.reading.reading(ReadingOptions::default()),
             level: self.level.clone(),
-            cookies: self.cookies,
             cpus: self.cpus.clone(),
         })
     }

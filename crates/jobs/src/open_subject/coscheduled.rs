@@ -102,7 +102,6 @@ pub(crate) fn open_running(
         cores,
         meter,
         counts,
-        cookies: request.cookies,
         decision: Box::new(move |threads| coscheduler.decide(threads)),
         notes,
     };

@@ -47,7 +47,6 @@ impl Launched {
                 | GuardianEntry::Confined { .. }
                 | GuardianEntry::File { .. }
                 | GuardianEntry::Memory { .. }
-                | GuardianEntry::Cookie { .. }
                 | GuardianEntry::Command { .. } => {}
             }
         }

@@ -17,8 +17,7 @@
 
 use super::launched::Launched;
 use super::{
-    GuardianEntry, MARK, lines, restore_affinities, restore_cookies, restore_files, restore_memory,
-    run_commands,
+    GuardianEntry, MARK, lines, restore_affinities, restore_files, restore_memory, run_commands,
 };
 use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
@@ -55,8 +54,6 @@ pub enum LeftChanged {
     Memory(Pid),
     /// A process of a program that it had launched, which is ended.
     Program(Pid),
-    /// The core-scheduling cookie of a process.
-    Cookie(Pid),
 }
 
 /// What became of one thing that a killed pinwise left changed. A thing that no longer exists is
@@ -114,7 +111,6 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
         let told = launched.terminate();
         restored.extend(restore_files(&entries));
         restored.extend(restore_affinities(&entries));
-        restored.extend(restore_cookies(&entries));
         restored.extend(run_commands(&entries));
         restored.extend(launched.end_marked(told));
         restored.extend(restore_memory(&entries));
@@ -163,7 +159,6 @@ fn failed(
         | GuardianEntry::Confined { .. } => affinities,
         GuardianEntry::Command { pid, .. } => failed.contains(&&LeftChanged::Number(*pid)),
         GuardianEntry::Memory { pid, .. } => failed.contains(&&LeftChanged::Memory(*pid)),
-        GuardianEntry::Cookie { pid, .. } => failed.contains(&&LeftChanged::Cookie(*pid)),
         GuardianEntry::File { path, .. } => failed.contains(&&LeftChanged::File(path.clone())),
         GuardianEntry::Launching { .. }
         | GuardianEntry::Launched { .. }

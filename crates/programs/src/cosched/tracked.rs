@@ -160,7 +160,7 @@ impl TrackedThreads {
     /// All threads that may be moved. With `where_it_ran`, the context of a thread that is kept to
     /// none is the one on which it ran last.
     pub(super) fn observed(&self, where_it_ran: bool) -> Vec<ObservedThread> {
-        let free = self.threads.iter().filter(|(id, _)| !self.others.contains(&id.tid));
+        let free = self.threads.iter().filter(|(id, _)| !self.is_left(**id));
         let observe = |(id, thread): (&ThreadId, &TrackedThread)| {
             let program = self.programs.get(&thread.pid)?.number;
             let ran_on = || {
@@ -204,9 +204,9 @@ impl TrackedThreads {
         self.others.insert(id.tid);
     }
 
-    /// The process of each thread that is kept to a context, and that context.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (Pid, usize)> {
-        self.threads.values().filter_map(|thread| Some((thread.pid, thread.kept?)))
+    /// Whether a thread is left alone.
+    pub(super) fn is_left(&self, id: ThreadId) -> bool {
+        self.others.contains(&id.tid)
     }
 
     /// All threads.

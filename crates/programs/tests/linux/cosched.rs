@@ -20,7 +20,6 @@ fn options() -> CoscheduleOptions {
         cores,
         meter: Some((reading(|| 100.0), Duration::ZERO)),
         counts: None,
-        cookies: false,
         decision: Box::new(|_| Vec::new()),
         notes: Vec::new(),
     }
