@@ -15,5 +15,5 @@ fuzz_target!(|text: &str| {
     if let Ok(predicted) = model.predict([&program, &program]) {
         assert!(predicted.kept.iter().all(|kept| kept.is_finite() && *kept > 0.0));
     }
-    assert!(model.margin(0.95) >= 0.0);
+    assert!(model.margin(0.95).value() >= 0.0);
 });

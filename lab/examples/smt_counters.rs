@@ -179,15 +179,19 @@ struct PredictionsJudged {
 }
 
 impl PredictionsJudged {
+    /// Judges a pair. A program beside itself is none.
     fn add(
         &mut self,
         model: &CounterModel,
         study: &CountedPrograms,
         pair: &TrainingPair,
     ) -> Result<(), CounterModelError> {
+        if pair.programs[0] == pair.programs[1] {
+            return Ok(());
+        }
         let [one, other] = pair.programs.map(|program| &study.programs[program]);
         let predicted = model.predict([one, other])?.weighted_speedup();
-        let (value, margin) = (pair.kept[0] + pair.kept[1], model.margin(CONFIDENCE));
+        let (value, margin) = (pair.kept[0] + pair.kept[1], model.margin(CONFIDENCE).value());
         self.pairs += 1;
         self.margins += margin;
         self.inside += usize::from((value - predicted).abs() <= margin);

@@ -22,8 +22,8 @@ pub use coscheduler::{
     PublishedWeights, QueuedTask,
 };
 pub use counter_model::{
-    CounterModel, CounterModelError, FitQuality, PairFeatures, PredictedPair, TrainingPair,
-    published_rank, quality,
+    CounterModel, CounterModelError, FitQuality, PairFeatures, PairMargin, PredictedPair,
+    TrainingPair, published_rank, quality,
 };
 pub use matching::Matchings;
 pub use outcome::{

@@ -215,11 +215,12 @@ impl PairsOutcome {
                 .map(|side| resampled(&|times| times.pair(one, other).slowdowns()[side])),
             runs: [runs.count(one, Some(other)), runs.count(other, Some(one))],
         };
-        // Of a predicted pair the draws are as narrow as errors within the training programs.
+        // Of a predicted pair the draws are as narrow as errors within the training programs. Only
+        // the weighted speed-up has a margin: the model's errors of other numbers are not known.
         let predicted = |pair: PairOutcome| match &question.model {
             Some(model) if pair.is_predicted() => {
                 let (value, margin) =
-                    (pair.weighted_speedup.value, model.margin(question.confidence));
+                    (pair.weighted_speedup.value, model.margin(question.confidence).value());
                 let (low, high) = (Some((value - margin).max(0.0)), Some(value + margin));
                 PairOutcome { weighted_speedup: Resampled { value, low, high }, ..pair }
             }

@@ -9,7 +9,10 @@ use pinwise_topology::Random;
 #[derive(Clone, Debug)]
 pub(crate) struct PredictedKept {
     kept: Vec<Vec<f64>>,
-    model: CounterModel,
+    /// Of each training program beside each.
+    residuals: Vec<Vec<f64>>,
+    /// The root mean square of these.
+    error: f64,
 }
 
 /// What counters saw of each program alone, over all of its runs; `None` of one that was not
@@ -40,7 +43,7 @@ impl PredictedKept {
     /// Of that many programs, from their runs alone.
     ///
     /// # Errors
-    /// An event that the model needs was not counted.
+    /// An event that the model needs was not counted, or it does not know all residuals.
     pub(crate) fn of(
         model: &CounterModel,
         records: &[Record],
@@ -59,7 +62,7 @@ impl PredictedKept {
                 (kept[one][other], kept[other][one]) = (both[0], both[1]);
             }
         }
-        Ok(Self { kept, model: model.clone() })
+        Ok(Self { kept, residuals: model.all_residuals()?, error: model.error() })
     }
 
     pub(crate) fn kept(&self, one: usize, other: usize) -> f64 {
@@ -68,18 +71,17 @@ impl PredictedKept {
 
     /// The relative standard error of the time of `one` beside `other`.
     pub(crate) fn error(&self, one: usize, other: usize) -> f64 {
-        self.model.error() / self.kept[one][other]
+        self.error / self.kept[one][other]
     }
 
     /// A training program for each program.
     pub(crate) fn lots(&self, random: &mut Random) -> Vec<usize> {
-        let training = self.model.programs.len() as u64;
+        let training = self.residuals.len() as u64;
         self.kept.iter().map(|_| random.below(training) as usize).collect()
     }
 
     /// What `one` keeps beside `other` in one possible truth.
     pub(crate) fn drawn(&self, one: usize, other: usize, lots: &[usize]) -> f64 {
-        let residual = self.model.residual(lots[one], lots[other]).unwrap_or(0.0);
-        (self.kept[one][other] + residual).max(LEAST_KEPT)
+        (self.kept[one][other] + self.residuals[lots[one]][lots[other]]).max(LEAST_KEPT)
     }
 }

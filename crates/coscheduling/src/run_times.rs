@@ -81,8 +81,8 @@ impl RunTimes {
         self
     }
 
-    /// The first runs of each pair, and all runs alone. What a pair's own runs showed had no part
-    /// in that they were made.
+    /// The first runs of each pair that did not fail, and all runs alone. What a pair's own runs
+    /// showed had no part in that they were made.
     pub(crate) fn of_first_each(records: &[Record], programs: usize) -> Self {
         let mut seen: Vec<Vec<usize>> = Vec::new();
         let mut is_first = |record: &&Record| {
@@ -93,7 +93,8 @@ impl RunTimes {
             seen.push(pair);
             first
         };
-        let first: Vec<Record> = records.iter().filter(&mut is_first).cloned().collect();
+        let made = settled(records).filter(|record| record.outcome.is_ok());
+        let first: Vec<Record> = made.filter(&mut is_first).cloned().collect();
         Self::of_search(&first, programs)
     }
 
@@ -257,6 +258,7 @@ fn t(degrees: f64, random: &mut Random) -> f64 {
 mod tests {
     use super::*;
     use crate::search::fixture::{Noisy, records_of};
+    use pinwise_measure::{MeasureError, Retry};
 
     #[test]
     fn draws_of_t_have_its_quantiles() {
@@ -279,6 +281,24 @@ mod tests {
         assert!(runs.has(0, 1));
         let pair = runs.means().pair(0, 1);
         assert!((pair.slowdowns()[0] - 1.2).abs() < 0.1 && (pair.slowdowns()[1] - 1.1).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_failed_try_is_not_the_first_of_its_pair() {
+        let mut records =
+            records_of(&mut Noisy::new(vec![vec![1.5, 1.2], vec![1.1, 1.3]], 0.02, 1), 2);
+        let is_pair = |record: &Record| match &record.trial.setting {
+            Setting::Profile(parts) => parts.len() == 2 && parts[0].instance != parts[1].instance,
+            _ => false,
+        };
+        let pair = records.iter().position(is_pair).unwrap();
+        for retry in [Retry::Same, Retry::Other] {
+            let mut failed = records[pair].clone();
+            failed.outcome = Err(MeasureError::new(retry, "it failed"));
+            records.insert(pair, failed);
+        }
+        let runs = RunTimes::of_first_each(&records, 2);
+        assert_eq!([runs.count(0, Some(1)), runs.count(1, Some(0))], [2, 2]);
     }
 
     #[test]

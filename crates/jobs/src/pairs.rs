@@ -169,7 +169,7 @@ impl PairsAnswer {
     /// A model of the pairs that were measured. It predicts those of other programs.
     ///
     /// # Errors
-    /// Nothing was counted, or the pairs are too few.
+    /// Nothing was counted, a pair was not measured, or the pairs are too few.
     pub fn counter_model(&self, store: &Store) -> Result<CounterModel, JobError> {
         self.request.check_saves_model()?;
         let counts = counts_alone(&store.records(self.campaign.id)?, self.names.len());
@@ -184,7 +184,10 @@ impl PairsAnswer {
             })
             .collect();
         let cpu = &self.campaign.new.machine.name;
-        CounterModel::fit(cpu, &CounterModel::EVENTS, &programs, &pairs).map_err(JobError::failed)
+        let model = CounterModel::fit(cpu, &CounterModel::EVENTS, &programs, &pairs);
+        let model = model.map_err(JobError::failed)?;
+        model.all_residuals().map_err(JobError::failed)?;
+        Ok(model)
     }
 
     fn new(

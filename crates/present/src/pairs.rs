@@ -3,7 +3,8 @@
 use crate::figures::{self, Scale, percent};
 use crate::note::sentence;
 use pinwise_coscheduling::{
-    CounterModel, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
+    CounterModel, PairMargin, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled,
+    SoloOutcome,
 };
 use pinwise_measure::Unit;
 use pinwise_topology::{CpuSet, DomainKind};
@@ -82,14 +83,19 @@ impl PairsFindings<'_> {
             }
         });
         if let (Some(model), Some(saved)) = (self.model, self.saved()) {
-            let programs = self.names.len();
+            let (programs, margin) = (self.names.len(), model.margin(self.confidence));
             let pairs = figures::counted((programs * (programs.max(1) - 1) / 2) as u64, "pair");
             sentences.push(format!(
                 "{saved} of {pairs} saved: a model of {} programs predicts them from runs alone, \
                  each to within {} ({}).",
                 model.programs.len(),
-                ratio(model.margin(self.confidence)),
-                percent(self.confidence),
+                ratio(margin.value()),
+                match margin {
+                    PairMargin::Confident(_) => percent(self.confidence),
+                    PairMargin::LargestError(_) => {
+                        format!("the largest error of {} programs", model.programs.len())
+                    }
+                },
             ));
         }
         if self.busy {
@@ -367,7 +373,7 @@ mod tests {
         assert_eq!(findings.pair_row(&outcome.pairs[2])[5], "predicted");
         let said = findings.sentences().join(" ");
         let expected = "1 of 3 pairs saved: a model of 16 programs predicts them from runs alone, \
-                        each to within 0.74 (95 %).";
+                        each to within 0.74 (the largest error of 16 programs).";
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -103,6 +103,13 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let (Some(file), Some(_)) = (&self.save_model, &self.predict) {
+            return Err(Usage(format!(
+                "--save-model {} needs measured pairs: leave --predict out",
+                file.display()
+            ))
+            .into());
+        }
         let request = self.request()?;
         if let Some(file) = &self.save_model {
             request.check_saves_model()?;

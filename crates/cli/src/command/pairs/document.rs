@@ -130,7 +130,7 @@ impl<'a> PairsJson<'a> {
             model: findings.model.map(|model| PairsModelJson {
                 cpu: &model.cpu,
                 programs: &model.programs,
-                margin: model.margin(findings.confidence),
+                margin: model.margin(findings.confidence).value(),
                 saved: findings.saved(),
             }),
             apart: outcome.apart.iter().map(|&program| name(program)).collect(),
