@@ -449,12 +449,12 @@ impl Quanta {
         Ok(())
     }
 
-    /// What the period showed until the last look, where the accounts of programs end.
-    fn showed(&mut self) -> CoscheduledPeriod {
-        let seconds =
-            self.account.map_or(Duration::ZERO, |since| self.looked.0 - since).as_secs_f64();
+    /// What the period showed. Reads the threads once more: their accounts end here.
+    fn showed(&mut self) -> Result<CoscheduledPeriod, CoscheduleError> {
+        self.read()?;
+        let seconds = self.account.map_or(0.0, |since| since.elapsed().as_secs_f64());
         let programs = if seconds > 0.0 { self.threads.account(seconds) } else { Vec::new() };
-        CoscheduledPeriod {
+        Ok(CoscheduledPeriod {
             programs,
             seconds,
             whole: self.period.begin.elapsed().as_secs_f64(),
@@ -463,7 +463,7 @@ impl Quanta {
             begun: self.period.begun,
             ended: self.period.ended,
             cost: own_time().saturating_sub(self.period.own_time).as_secs_f64(),
-        }
+        })
     }
 }
 
@@ -531,6 +531,8 @@ impl Testbed for CoscheduledTestbed {
             return Err(over);
         }
         let showed = self.quanta.showed();
+        let showed =
+            showed.map_err(|failure| self.quanta.over().unwrap_or_else(|| failure.into()))?;
         let instructions = showed.programs.iter().filter_map(|program| program.instructions).sum();
         let performance = if self.meter.is_some() { measured } else { instructions };
         if showed.programs.is_empty() {
