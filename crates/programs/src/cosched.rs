@@ -61,6 +61,9 @@ pub struct CoscheduleOptions {
     pub counts: Option<Box<dyn CountSource>>,
     /// The rule of [`ThreadMoves::Counted`].
     pub decision: MoveDecision,
+    /// The CPU time of pinwise so far, which quanta are to keep small. A process that does more
+    /// than this gives that of its thread.
+    pub own_time: fn() -> Duration,
     /// Notes on the metric and the counters.
     pub notes: Vec<ProgramNote>,
 }
@@ -195,10 +198,11 @@ impl CoscheduledTestbed {
             pace,
             wanted: options.quantum,
             next: now,
-            looked: (now, own_time()),
+            looked: (now, (options.own_time)()),
             failure: None,
             account: None,
-            period: PeriodAccount::new(now),
+            period: PeriodAccount::new(now, (options.own_time)()),
+            own_time: options.own_time,
             moved_by_others: 0,
             cancelled,
         };
@@ -263,18 +267,18 @@ struct PeriodAccount {
 }
 
 impl PeriodAccount {
-    fn new(begin: Instant) -> Self {
-        Self { begin, quanta: 0, moves: 0, begun: 0, ended: 0, own_time: own_time() }
+    fn new(begin: Instant, own_time: Duration) -> Self {
+        Self { begin, quanta: 0, moves: 0, begun: 0, ended: 0, own_time }
     }
 }
 
 /// CPU time of this process so far.
-fn own_time() -> Duration {
+pub fn process_time() -> Duration {
     sys::cpu_time(std::process::id() as i32).unwrap_or_default()
 }
 
 /// CPU time of the calling thread so far.
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
@@ -295,6 +299,7 @@ struct Quanta {
     moves: Option<ThreadMoves>,
     random: Random,
     pace: QuantumPace,
+    own_time: fn() -> Duration,
     wanted: Duration,
     /// When the next quantum ends.
     next: Instant,
@@ -320,7 +325,7 @@ impl Quanta {
 
     /// Begins a period.
     fn begin(&mut self, moves: Option<ThreadMoves>) -> Result<(), CoscheduleError> {
-        self.period = PeriodAccount::new(Instant::now());
+        self.period = PeriodAccount::new(Instant::now(), (self.own_time)());
         (self.account, self.failure) = (None, None);
         self.release()?;
         self.moves = moves;
@@ -348,15 +353,17 @@ impl Quanta {
         Ok(())
     }
 
-    /// Looks at the threads if the quantum is over. A failure is kept for the end of the period.
+    /// Looks at the threads if the quantum is over, or when what is measured begins. A failure is
+    /// kept for the end of the period.
     fn look_if_due(&mut self, measured_from: Instant) {
         let now = Instant::now();
-        if self.failure.is_some() || now < self.next {
+        let begins = self.account.is_none() && now >= measured_from;
+        if self.failure.is_some() || (now < self.next && !begins) {
             return;
         }
         if let Err(error) = self.look() {
             self.failure = Some(error);
-        } else if self.account.is_none() && now >= measured_from {
+        } else if begins {
             // What was read until now belongs to the beginning of the period.
             self.threads.begin_account();
             self.account = Some(self.looked.0);
@@ -365,12 +372,12 @@ impl Quanta {
 
     /// Ends a quantum: looks at all threads, decides, and moves.
     fn look(&mut self) -> Result<(), CoscheduleError> {
-        let (before, all_before) = (thread_time(), own_time());
+        let (before, all_before) = (thread_time(), (self.own_time)());
         self.read()?;
         let decided = self.decide();
         self.apply(&decided)?;
         self.period.quanta += 1;
-        let (now, all) = (Instant::now(), own_time());
+        let (now, all) = (Instant::now(), (self.own_time)());
         let look = thread_time().saturating_sub(before);
         let rest = all_before.saturating_sub(self.looked.1);
         self.pace.spent(look, rest, now.duration_since(self.looked.0));
@@ -462,7 +469,7 @@ impl Quanta {
             moves: self.period.moves,
             begun: self.period.begun,
             ended: self.period.ended,
-            cost: own_time().saturating_sub(self.period.own_time).as_secs_f64(),
+            cost: (self.own_time)().saturating_sub(self.period.own_time).as_secs_f64(),
         })
     }
 }

@@ -10,6 +10,7 @@ mod run_metric;
 
 pub use cosched::{
     CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, MoveDecision,
+    process_time, thread_time,
 };
 pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use pairs::PairsTestbed;

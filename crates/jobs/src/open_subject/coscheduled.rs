@@ -9,7 +9,9 @@ use pinwise_counters::{CountSource, PerfSource};
 use pinwise_linux::{Pid, Streams};
 use pinwise_measure::{CounterEvent, Interrupt, ProgramNote, Testbed};
 use pinwise_metric::{Meter, Metric, MetricSpec};
-use pinwise_programs::{CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms};
+use pinwise_programs::{
+    CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, process_time,
+};
 use pinwise_topology::{DomainKind, Fingerprint, Machine};
 use std::time::Duration;
 
@@ -103,6 +105,7 @@ pub(crate) fn open_running(
         meter,
         counts,
         decision: Box::new(move |threads| coscheduler.decide(threads)),
+        own_time: process_time,
         notes,
     };
     CoscheduledTestbed::new(found, machine, options, interrupt.clone()).map_err(coschedule_error)

@@ -4,7 +4,9 @@ use crate::live::whole;
 use crate::programs::*;
 use pinwise_linux::{Pid, Scope, affinity};
 use pinwise_measure::{CoscheduledPeriod, Effort, Interrupt, Retry, Setting, Testbed, ThreadMoves};
-use pinwise_programs::{CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms};
+use pinwise_programs::{
+    CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, thread_time,
+};
 use pinwise_topology::CpuSet;
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,7 @@ fn options() -> CoscheduleOptions {
         meter: Some((reading(|| 100.0), Duration::ZERO)),
         counts: None,
         decision: Box::new(|_| Vec::new()),
+        own_time: thread_time,
         notes: Vec::new(),
     }
 }
@@ -109,8 +112,9 @@ fn threads_that_come_and_go_do_no_harm() {
     let mut testbed = testbed(&programs.each_ref().map(Program::pid), options());
     let begin = Instant::now();
     let mut begun = 0;
-    for seed in 0..4 {
-        begun += period(&mut testbed, Setting::Coscheduled(ThreadMoves::Dealt(seed)), 50.0).begun;
+    // A period becomes long where looks cost much, and the programs live for a minute.
+    for seed in 0..2 {
+        begun += period(&mut testbed, Setting::Coscheduled(ThreadMoves::Dealt(seed)), 20.0).begun;
     }
     assert!(begun >= 20, "{begun} threads in {:?}", begin.elapsed());
     drop(testbed);
