@@ -135,7 +135,7 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     let metric = r"file:/proc/uptime:^(?<value>[\d.]+)";
     let store = folder.path().join("pinwise.db");
     let place = "echo \"$2\" > \"$1/cgroup.procs\" && exec \"$3\" place --json --cgroup \"$1\" \
-        --metric \"$4\" --counter --budget 20 --store \"$5\"";
+        --include ^ipfwd --metric \"$4\" --counter --budget 20 --store \"$5\"";
     let pid = target.pid().to_string();
     let words = [group.to_str().unwrap(), &pid, PINWISE, metric, store.to_str().unwrap()];
     let result = json(&inside(place, &words));
