@@ -195,13 +195,13 @@ mod tests {
         let helps = findings_text(CoschedVerdict::Helps, true);
         assert!(helps.starts_with(&format!("Moving threads between siblings helps: {gain}. ")));
         assert!(helps.contains("10 rounds, each with") && helps.contains("sum of the programs'"));
-        assert!(helps.contains("took 0.4 % of the machine's CPU time"), "{helps}");
+        assert!(helps.contains("took 0.40 % of the machine's CPU time"), "{helps}");
         assert!(helps.contains("longer than the 100 ms asked for"), "{helps}");
         let off = findings_text(CoschedVerdict::NoGain, false);
         assert!(
             off.starts_with(&format!("Moving threads gains nothing here, so it is off: {gain}."))
         );
-        assert!(off.contains("8 random splits were tried first") && off.contains("44 %"), "{off}");
+        assert!(off.contains("8 random splits were tried first") && off.contains("44.4 %"), "{off}");
         let unfair = findings_text(CoschedVerdict::Unfair, true);
         assert!(unfair.contains("too much from xz, so it is off") && unfair.contains("keeps 90 %"));
         let undecided = findings_text(CoschedVerdict::Undecided, true);

@@ -98,7 +98,7 @@ mod tests {
             [program("solver", &[0, 1, 4]), program("a; rm -rf /", &[2]), program("idle", &[])];
         let text = HandOver::Cpuset.text(&programs);
         let group = "/sys/fs/cgroup/pinwise-solver";
-        assert!(text.contains(&format!("echo 0-1,4 >{group}/cpuset.cpus\n")), "{text}");
+        assert!(text.contains(&format!("echo 0,1,4 >{group}/cpuset.cpus\n")), "{text}");
         assert!(text.contains("$(pgrep -x solver)") && !text.contains("idle"), "{text}");
         let run = text.lines().filter(|line| !line.starts_with('#'));
         assert!(run.clone().count() == 3 && run.clone().all(|line| !line.contains("rm")), "{text}");

@@ -256,7 +256,7 @@ fn a_file_that_is_none_is_refused_with_its_line_and_what_to_run() {
     ] {
         assert_eq!(refused(text).reason, NotRecordedReason::OfCpus, "{text}");
     }
-    for text in ["", "3,,branch-misses\n"] {
+    for text in ["", "3,,bus-cycles\n"] {
         assert_eq!(refused(text).reason, NotRecordedReason::NoKnownEvent);
     }
     let folder = tempfile::tempdir().unwrap();
