@@ -201,7 +201,10 @@ mod tests {
         assert!(
             off.starts_with(&format!("Moving threads gains nothing here, so it is off: {gain}."))
         );
-        assert!(off.contains("8 random splits were tried first") && off.contains("44.4 %"), "{off}");
+        assert!(
+            off.contains("8 random splits were tried first") && off.contains("44.4 %"),
+            "{off}"
+        );
         let unfair = findings_text(CoschedVerdict::Unfair, true);
         assert!(unfair.contains("too much from xz, so it is off") && unfair.contains("keeps 90 %"));
         let undecided = findings_text(CoschedVerdict::Undecided, true);
