@@ -2,13 +2,14 @@
 //! a model, with the published rule and with ours.
 //!
 //! `cargo run --release -p pinwise-lab --example smt_cosched` prints, in Markdown, the tables of
-//! docs/lab/cosched.md. The first time it takes some ten minutes of two processors, then about
-//! half: rates of phases are kept in target/phase-rates. Two numbers as arguments are the seed of
+//! docs/lab/cosched.md. The rates of phases alone took 9 minutes on a busy machine with two
+//! processors. They are kept in target/phase-rates. Two numbers as arguments are the seed of
 //! the sets and their number.
 
 use pinwise_coscheduling::{
     CoscheduleObjective, CoscheduleRule, CounterModel, PublishedRule, TrainingPair,
 };
+use pinwise_counters::Autocorrelation;
 use pinwise_lab::parallel::each;
 use pinwise_lab::phase_rates::PhaseRates;
 use pinwise_lab::run_queues::{SchedulerPolicy, SetRun, SmtStudy};
@@ -231,7 +232,7 @@ fn print_autocorrelations(base: &[Vec<SetRun>]) {
         let of = |slices: &&Vec<[f64; 2]>| {
             let sums = slices.chunks_exact(together);
             let sums: Vec<f64> = sums.map(|part| part.iter().map(|one| one[event]).sum()).collect();
-            autocorrelation(&sums)
+            Autocorrelation::of(&sums, 1).map(|one| one.coefficient)
         };
         let all: Vec<f64> = tasks.iter().filter_map(of).collect();
         all.iter().sum::<f64>() / all.len() as f64
@@ -240,12 +241,4 @@ fn print_autocorrelations(base: &[Vec<SetRun>]) {
     println!("| ipc, one slice | 0.93 | {:.2} |", mean(0, 1));
     println!("| l2m, one slice | 0.92 | {:.2} |", mean(1, 1));
     println!("| l2m, sums of six slices | 0.52 | {:.2} |", mean(1, 6));
-}
-
-/// At a lag of one (Box, Jenkins, Reinsel, "Time series analysis", section 2.1).
-fn autocorrelation(series: &[f64]) -> Option<f64> {
-    let mean = series.iter().sum::<f64>() / series.len() as f64;
-    let far: Vec<f64> = series.iter().map(|value| value - mean).collect();
-    let covariance: f64 = far.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    Some(covariance / far.iter().map(|far| far * far).sum::<f64>()).filter(|one| one.is_finite())
 }

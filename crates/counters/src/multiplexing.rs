@@ -1,8 +1,8 @@
 //! The count of a whole interval from a count of parts of it.
 //!
 //! **Terms.** A thread is *enabled* while it is on a CPU and *running* while the counter counts. A
-//! processor with too few counters counts groups of events in turn (*multiplexing*): a group is
-//! then running in a share of the enabled time. The kernel reports both times.
+//! processor with too few counters counts groups of events in turn (*multiplexing*). Each group
+//! then runs in a share of the enabled time. The kernel reports both times.
 //!
 //! **Problem.** A counter of one kind of core does not run while the thread is on another kind. Its
 //! share is then small without multiplexing. Scaling each kind to the whole time and adding them

@@ -68,8 +68,7 @@ pub struct CoscheduleOptions {
     pub notes: Vec<ProgramNote>,
 }
 
-/// How often new processes are looked for. Listing all processes of a machine takes about 0.1 ms
-/// for each hundred.
+/// How often new processes are looked for: to list all processes of a machine takes long.
 const LISTING: Duration = Duration::from_secs(1);
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);

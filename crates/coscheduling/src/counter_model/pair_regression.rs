@@ -152,9 +152,9 @@ impl<'a> PairRegression<'a> {
         own
     }
 
-    /// By penalty the squared errors of the weighted speed-up of pairs of a program that was left
-    /// out, each program in turn, and what a constant would leave. `None` where the others
-    /// determine no fit.
+    /// For each penalty, two sums of squared errors of the weighted speed-up. Each program is left
+    /// out in turn, and its pairs are predicted. The second sum is that of a constant. `None`: the
+    /// other programs determine no fit.
     fn left_out(&self, penalties: &[f64]) -> Vec<Option<(f64, f64)>> {
         let mut sums = vec![Some(0.0); penalties.len()];
         let mut judged: Vec<f64> = Vec::new();
