@@ -62,7 +62,7 @@ impl CompareRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompareQuestion {
     /// The request that every search was made from.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub request: PlacementRequest,
     /// The ways that are compared. Those of `searches` are added when they end.
     #[serde(rename = "lineup")]

@@ -29,7 +29,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoschedRequest {
     /// The question. Whether instructions are counted follows from [`Self::metric`].
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub question: CoschedQuestion,
     /// The programs, which run.
     pub subject: Subject,
@@ -49,7 +49,7 @@ pub struct CoschedRequest {
 /// What is stored of an answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CoschedConclusion {
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     outcome: CoschedOutcome,
     notes: Vec<ProgramNote>,
 }

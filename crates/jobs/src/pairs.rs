@@ -102,7 +102,7 @@ const THREADS_OF_A_PIPELINE: usize = 3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairsRequest {
     /// The question.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub question: PairsQuestion,
     /// The programs.
     pub programs: PairedPrograms,
@@ -117,7 +117,7 @@ pub struct PairsRequest {
 /// What is stored of an answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct PairsConclusion {
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     outcome: PairsOutcome,
     notes: Vec<ProgramNote>,
 }

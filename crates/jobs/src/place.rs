@@ -33,7 +33,7 @@ const SPENT_NOTABLE: f64 = 0.2;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlaceRequest {
     /// The program and the question.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub request: PlacementRequest,
     /// The path of the plan. `None`: beside the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub struct PlacementRequest {
     /// The question proper. It is flat, so that a reader can read only the question from the same
     /// document.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub question: PlacementQuestion,
     /// The program.
     pub subject: Subject,

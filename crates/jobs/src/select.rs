@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelectRequest {
     /// The question of the selection.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub question: SelectionQuestion,
     /// The ready programs, on a simulated processor.
     pub subject: Subject,

@@ -126,7 +126,7 @@ impl SmtSimulation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulationRequest {
     /// The processor.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub model: SimulatedProcessor,
     /// The packet program.
     pub program: String,

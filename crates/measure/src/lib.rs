@@ -6,6 +6,7 @@ mod coscheduled;
 mod disturbances;
 mod event_counts;
 mod fame;
+mod flat;
 mod interrupt;
 mod measurement;
 mod memory;
@@ -20,6 +21,7 @@ pub use coscheduled::{CoscheduledPeriod, ObservedThread, ProgramProgress, Thread
 pub use disturbances::{Disturbances, OtherLoad};
 pub use event_counts::{CounterEvent, EventCounts};
 pub use fame::Fame;
+pub use flat::by_value;
 pub use interrupt::Interrupt;
 pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
 pub use memory::{MemoryPolicy, MemoryUse, NodePages};

@@ -143,7 +143,7 @@ pub struct PlacementQuestion {
     #[serde(default)]
     pub profile: BlackboxOptions,
     /// The abilities of the testbed. [`Self::on`] asks for them.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub abilities: TestbedAbilities,
 }
 

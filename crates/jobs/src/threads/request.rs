@@ -159,7 +159,7 @@ pub(crate) fn platform(name: &str, machine: &Machine) -> Result<(Platform, bool)
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadsQuestion {
     /// The request.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub request: ThreadsRequest,
     /// Contexts that the program may use.
     pub contexts: u32,
