@@ -1,0 +1,90 @@
+//! The files that hold branch records, and the one error of their readers.
+
+mod perf_data;
+#[cfg(test)]
+pub(crate) mod perf_data_fixture;
+
+pub use perf_data::read_perf_data;
+
+use crate::address_space::TooManyMappings;
+use crate::samples::{BranchRecording, SampleSums};
+use std::io;
+
+/// Why there are no branches to be had from an input.
+#[derive(Debug, thiserror::Error)]
+pub enum BranchInputError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is of no known kind.
+    #[error(
+        "no recording of branches: give a perf.data, the text of `perf script -F ip,brstack`, or \
+         BOLT's pre-aggregated text"
+    )]
+    NotBranches,
+    /// Its samples have no branch stacks.
+    #[error("the recording has no branch records: record with `perf record -b -- COMMAND`")]
+    NoBranchRecords,
+    /// All branch stacks are empty.
+    #[error(
+        "all branch records are empty: record with `perf record -b -- COMMAND` on a processor \
+         with branch records, not in a virtual machine without them"
+    )]
+    EmptyBranchRecords,
+    /// It has a trace of the processor, which is to be decoded first.
+    #[error(
+        "the recording is a trace of the processor: decode it with `perf inject --itrace=i100usl \
+         -i perf.data -o branches.data` and give that file"
+    )]
+    NotDecoded,
+    /// The records are of call stacks, or of some kinds of branches only.
+    #[error(
+        "the branch records are call stacks or lack some kinds of branches: record all taken \
+         branches with `perf record -j any,u -- COMMAND`, without `--call-graph lbr`"
+    )]
+    NotConsecutive,
+    /// It is compressed.
+    #[error("the recording is compressed: record again without `-z`")]
+    Compressed,
+    /// It comes from a machine whose bytes are in the other order.
+    #[error("the recording comes from a big-endian machine: give the text of `perf script -F \
+             ip,brstack` made there")]
+    BigEndian,
+    /// Its samples are of several kinds, and nothing says which is which.
+    #[error(
+        "the recording mixes events whose samples cannot be told apart: record one event with \
+         `perf record -b -e EVENT -- COMMAND`"
+    )]
+    MixedEvents,
+    /// It ends too early or contradicts itself.
+    #[error("the recording is damaged at byte {at}: record again, and let `perf record` finish")]
+    Damaged {
+        /// The position in the file, in bytes.
+        at: u64,
+    },
+    /// A line of a text cannot be read.
+    #[error("line {line} is no branch record: give the text as perf or BOLT's tools wrote it")]
+    BadLine {
+        /// Its number, from one.
+        line: u64,
+    },
+    /// There are more mappings than a recording has.
+    #[error("the recording maps more than a million files at once: it is damaged")]
+    TooManyMappings,
+}
+
+impl From<TooManyMappings> for BranchInputError {
+    fn from(_: TooManyMappings) -> Self {
+        Self::TooManyMappings
+    }
+}
+
+/// The recording, if it has branches.
+fn finished(sums: SampleSums) -> Result<BranchRecording, BranchInputError> {
+    match &sums.totals {
+        totals if totals.samples > 0 => Ok(sums.into_recording()),
+        totals if totals.filtered_samples > 0 => Err(BranchInputError::NotConsecutive),
+        totals if totals.empty_samples > 0 => Err(BranchInputError::EmptyBranchRecords),
+        _ => Err(BranchInputError::NoBranchRecords),
+    }
+}

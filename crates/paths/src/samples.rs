@@ -1,0 +1,333 @@
+//! From branch stacks as recorded to fragments of each binary, with a tally of what was left out.
+//!
+//! A *branch stack* is the processor's record at one sample, newest branch first. What is wrong
+//! with such stacks in practice, and what happens here:
+//!
+//! | trap | what is done |
+//! |---|---|
+//! | the newest entry repeats the next one (seen on Intel) | dropped, unless the loop is short |
+//! | a branch into the kernel, or back | ends the fragment, and the return starts another |
+//! | a branch into another binary, or back | the same in each of both |
+//! | code cannot have run straight from one entry to the next | another fragment starts |
+//! | a transaction aborted | the entry is no branch: another fragment starts |
+//! | a branch of a wrong speculation, or not taken | dropped, as if it were not there |
+//!
+//! The rule for the newest entry is that of AutoFDO (`PerfDataSampleReader::Append` in its
+//! `sample_reader.cc`), with the limit that its published totals were made with.
+
+use crate::address_space::{AddressSpaces, BinaryNumber, Whereabouts};
+use crate::fragments::{Branch, ELSEWHERE, Fragments, add};
+use crate::segments::Segments;
+use std::collections::BTreeMap;
+
+/// A loop of at most so many bytes may repeat at the top of a stack.
+const LONGEST_REPEATED_LOOP: u64 = 0x50;
+
+/// Code does not run on for more bytes without a taken branch (AutoFDO's limit).
+const LONGEST_RUN: u64 = 1 << 20;
+
+/// One entry of a branch stack: run-time addresses and what the processor noted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StackEntry {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) is_mispredicted: bool,
+    /// Why it is no branch that was taken.
+    pub(crate) flaw: Option<Dropped>,
+}
+
+/// Why an entry of a branch stack was dropped, or a straight run before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dropped {
+    /// The newest entry says the same as the one before it.
+    RepeatedTop,
+    /// A transaction was aborted there.
+    Aborted,
+    /// It belongs to a wrong speculation.
+    WrongPath,
+    /// The branch was not taken.
+    NotTaken,
+    /// No entry: the run from the entry before it would go backwards, or be longer than 1 MiB.
+    ImplausibleRun,
+}
+
+/// Counts over all of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordingTotals {
+    /// Samples with at least one branch.
+    pub samples: u64,
+    /// Samples without a branch.
+    pub empty_samples: u64,
+    /// Samples whose record is not of consecutive branches: of call stacks, or of one kind.
+    pub filtered_samples: u64,
+    /// Samples that could not be read.
+    pub unreadable_samples: u64,
+    /// Samples that the kernel says it lost.
+    pub lost_samples: u64,
+    /// Entries of branch stacks, dropped ones included.
+    pub branches: u64,
+    /// Entries with a destination in the kernel.
+    pub into_kernel: u64,
+    /// Entries with a destination in no known binary.
+    pub into_unknown: u64,
+    /// What was dropped, and why.
+    pub dropped: BTreeMap<Dropped, u64>,
+    /// How many samples had how many entries.
+    pub depths: BTreeMap<usize, u64>,
+}
+
+impl RecordingTotals {
+    /// How many samples have as many entries as any: the record cut their path off.
+    #[must_use]
+    pub fn truncated_samples(&self) -> u64 {
+        self.depths.last_key_value().map_or(0, |(_, samples)| *samples)
+    }
+}
+
+/// What the numbers in [`BinaryBranches`] are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Addressing {
+    /// Offsets in the binary's file.
+    FileOffsets,
+    /// Virtual addresses as the file states them.
+    #[default]
+    Addresses,
+}
+
+/// What was seen of one binary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BinaryBranches {
+    /// What the numbers are.
+    pub addressing: Addressing,
+    /// Its fragments.
+    pub fragments: Fragments,
+    /// How often a branch inside of it was predicted wrongly. Others: never.
+    pub mispredicted: BTreeMap<Branch, u64>,
+    /// The instructions at which samples were taken.
+    pub sampled: BTreeMap<u64, u64>,
+    /// What was dropped, and why.
+    pub dropped: BTreeMap<Dropped, u64>,
+}
+
+impl BinaryBranches {
+    /// The same with virtual addresses. What is not loaded is elsewhere.
+    #[must_use]
+    pub fn at_addresses(&self, segments: &Segments) -> Self {
+        self.translated(Addressing::Addresses, |number| match self.addressing {
+            Addressing::FileOffsets => segments.address_of(number),
+            Addressing::Addresses => segments.offset_of(number).map(|_| number),
+        })
+    }
+
+    /// The same with offsets in the file. What is not loaded is elsewhere.
+    #[must_use]
+    pub fn at_file_offsets(&self, segments: &Segments) -> Self {
+        self.translated(Addressing::FileOffsets, |number| match self.addressing {
+            Addressing::FileOffsets => segments.address_of(number).map(|_| number),
+            Addressing::Addresses => segments.offset_of(number),
+        })
+    }
+
+    fn translated(&self, addressing: Addressing, of: impl Fn(u64) -> Option<u64>) -> Self {
+        let place = |number: u64| of(number).unwrap_or(ELSEWHERE);
+        let mut found = Self { addressing, dropped: self.dropped.clone(), ..Self::default() };
+        let mut part = Vec::new();
+        for (fragment, times) in self.fragments.iter() {
+            for branch in fragment {
+                let branch = Branch { from: place(branch.from), to: place(branch.to) };
+                if branch.from == ELSEWHERE && !part.is_empty() {
+                    found.fragments.add(&part, times);
+                    part.clear();
+                }
+                if branch != (Branch { from: ELSEWHERE, to: ELSEWHERE }) {
+                    part.push(branch);
+                }
+                if branch.to == ELSEWHERE {
+                    found.fragments.add(&part, times);
+                    part.clear();
+                }
+            }
+            found.fragments.add(&part, times);
+            part.clear();
+        }
+        for (branch, times) in &self.mispredicted {
+            let branch = Branch { from: place(branch.from), to: place(branch.to) };
+            if branch.is_inside() {
+                add(&mut found.mispredicted, branch, *times);
+            }
+        }
+        for (number, times) in &self.sampled {
+            of(*number).into_iter().for_each(|at| add(&mut found.sampled, at, *times));
+        }
+        found
+    }
+}
+
+/// A recording of branches, summed up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BranchRecording {
+    /// Counts over all of it.
+    pub totals: RecordingTotals,
+    /// What was seen of each binary, by its path. The path is empty where the input names none.
+    pub binaries: BTreeMap<String, BinaryBranches>,
+}
+
+/// Sums up samples as they come.
+#[derive(Debug, Default)]
+pub(crate) struct SampleSums {
+    pub(crate) spaces: AddressSpaces,
+    pub(crate) totals: RecordingTotals,
+    /// By the binary's number.
+    binaries: Vec<BinaryBranches>,
+    /// The fragment at hand.
+    fragment: Vec<Branch>,
+    /// All user addresses are those of one binary: the input has no mappings.
+    as_they_are: Option<BinaryNumber>,
+}
+
+impl SampleSums {
+    /// From now on all user addresses are those of one binary without a name.
+    pub(crate) fn take_addresses_as_they_are(&mut self) {
+        self.as_they_are = Some(self.spaces.binary(""));
+    }
+
+    /// Adds a sample: where it was taken, and its branch stack, newest entry first.
+    pub(crate) fn add(&mut self, process: i32, at: Option<u64>, stack: &[StackEntry]) {
+        if stack.is_empty() {
+            self.totals.empty_samples += 1;
+            return;
+        }
+        self.totals.samples += 1;
+        self.totals.branches += stack.len() as u64;
+        *self.totals.depths.entry(stack.len()).or_default() += 1;
+        if let Some(Whereabouts::InBinary(binary, offset)) =
+            at.map(|address| self.resolve(process, address))
+        {
+            add(&mut self.of(binary).sampled, offset, 1);
+        }
+        let repeats = matches!(stack, [newest, next, ..] if repeats(*newest, *next));
+        // Where the run before an entry started.
+        let mut current: Option<(BinaryNumber, u64)> = None;
+        for (depth, entry) in stack.iter().enumerate().rev() {
+            let from = self.resolve(process, entry.from);
+            let to = self.resolve(process, entry.to);
+            match to {
+                Whereabouts::InBinary(..) => {}
+                Whereabouts::Kernel => self.totals.into_kernel += 1,
+                Whereabouts::Unknown => self.totals.into_unknown += 1,
+            }
+            let flaw = if depth == 0 && repeats { Some(Dropped::RepeatedTop) } else { entry.flaw };
+            if let Some(flaw) = flaw {
+                self.drop(flaw, to);
+                if flaw == Dropped::Aborted {
+                    self.finish(&mut current);
+                    self.enter(to, &mut current);
+                }
+                continue;
+            }
+            self.follow(entry.is_mispredicted, from, to, &mut current);
+        }
+        self.finish(&mut current);
+    }
+
+    /// Adds a branch to the fragment at hand, or ends it there.
+    fn follow(
+        &mut self,
+        is_mispredicted: bool,
+        from: Whereabouts,
+        to: Whereabouts,
+        current: &mut Option<(BinaryNumber, u64)>,
+    ) {
+        let Whereabouts::InBinary(binary, end) = from else {
+            self.finish(current);
+            return self.enter(to, current);
+        };
+        if let Some((before, start)) = *current {
+            let is_straight =
+                before == binary && end.checked_sub(start).is_some_and(|run| run <= LONGEST_RUN);
+            if !is_straight {
+                self.drop(Dropped::ImplausibleRun, from);
+                self.finish(current);
+            }
+        }
+        match to {
+            Whereabouts::InBinary(reached, to) if reached == binary => {
+                let branch = Branch { from: end, to };
+                self.fragment.push(branch);
+                *current = Some((binary, to));
+                if is_mispredicted {
+                    add(&mut self.of(binary).mispredicted, branch, 1);
+                }
+            }
+            _ => {
+                self.fragment.push(Branch { from: end, to: ELSEWHERE });
+                *current = Some((binary, ELSEWHERE));
+                self.finish(current);
+                self.enter(to, current);
+            }
+        }
+    }
+
+    /// A fragment starts where a branch from elsewhere leads.
+    fn enter(&mut self, to: Whereabouts, current: &mut Option<(BinaryNumber, u64)>) {
+        if let Whereabouts::InBinary(binary, to) = to {
+            self.fragment.push(Branch { from: ELSEWHERE, to });
+            *current = Some((binary, to));
+        }
+    }
+
+    fn finish(&mut self, current: &mut Option<(BinaryNumber, u64)>) {
+        if let Some((binary, _)) = current.take() {
+            let fragment = std::mem::take(&mut self.fragment);
+            self.of(binary).fragments.add(&fragment, 1);
+            self.fragment = fragment;
+            self.fragment.clear();
+        }
+    }
+
+    fn drop(&mut self, why: Dropped, place: Whereabouts) {
+        add(&mut self.totals.dropped, why, 1);
+        if let Whereabouts::InBinary(binary, _) = place {
+            add(&mut self.of(binary).dropped, why, 1);
+        }
+    }
+
+    fn resolve(&self, process: i32, address: u64) -> Whereabouts {
+        let place = self.spaces.resolve(process, address);
+        match (place, self.as_they_are) {
+            // Zero stands for an end that the processor did not record.
+            (Whereabouts::Unknown, Some(binary)) if address != 0 => {
+                Whereabouts::InBinary(binary, address)
+            }
+            _ => place,
+        }
+    }
+
+    /// What was seen of a binary.
+    pub(crate) fn of(&mut self, binary: BinaryNumber) -> &mut BinaryBranches {
+        let BinaryNumber(number) = binary;
+        if self.binaries.len() <= number {
+            self.binaries.resize_with(number + 1, BinaryBranches::default);
+        }
+        &mut self.binaries[number]
+    }
+
+    /// The sums. Binaries of which nothing was seen are left out.
+    pub(crate) fn into_recording(self) -> BranchRecording {
+        let addressing = match self.as_they_are {
+            Some(_) => Addressing::Addresses,
+            None => Addressing::FileOffsets,
+        };
+        let paths = self.spaces.into_paths().into_iter().map(String::from);
+        let mut binaries: BTreeMap<String, BinaryBranches> = paths.zip(self.binaries).collect();
+        binaries.retain(|_, seen| *seen != BinaryBranches::default());
+        binaries.values_mut().for_each(|seen| seen.addressing = addressing);
+        BranchRecording { totals: self.totals, binaries }
+    }
+}
+
+/// Whether the newest entry only repeats the next one. A short loop may do that in truth.
+fn repeats(newest: StackEntry, next: StackEntry) -> bool {
+    (newest.from, newest.to) == (next.from, next.to)
+        && newest.from.wrapping_sub(newest.to) > LONGEST_REPEATED_LOOP
+}
