@@ -1,8 +1,6 @@
 //! The files that hold branch records, and the one error of their readers.
 
 mod perf_data;
-#[cfg(test)]
-pub(crate) mod perf_data_fixture;
 
 pub use perf_data::read_perf_data;
 
@@ -47,8 +45,10 @@ pub enum BranchInputError {
     #[error("the recording is compressed: record again without `-z`")]
     Compressed,
     /// It comes from a machine whose bytes are in the other order.
-    #[error("the recording comes from a big-endian machine: give the text of `perf script -F \
-             ip,brstack` made there")]
+    #[error(
+        "the recording comes from a big-endian machine: give the text of `perf script -F \
+             ip,brstack` made there"
+    )]
     BigEndian,
     /// Its samples are of several kinds, and nothing says which is which.
     #[error(

@@ -10,6 +10,11 @@
 //! for that, so that a mapping is known before the first sample in it. The input is read once,
 //! from front to back, and no length that it states is believed before the bytes are there.
 
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
 use super::{BranchInputError, finished};
 use crate::samples::{BranchRecording, Dropped, SampleSums, StackEntry};
 use std::cmp::Ordering;
@@ -404,8 +409,7 @@ fn take_sample(
     };
     let layout = if others.iter().all(|other| other == first) {
         first
-    } else if first.id_at().is_none() || others.iter().any(|other| other.id_at() != first.id_at())
-    {
+    } else if first.id_at().is_none() || others.iter().any(|other| other.id_at() != first.id_at()) {
         return Err(BranchInputError::MixedEvents);
     } else if let Some(layout) = by_id() {
         layout
