@@ -105,6 +105,12 @@ impl Fragments {
     }
 }
 
+impl FromIterator<(Box<[Branch]>, u64)> for Fragments {
+    fn from_iter<I: IntoIterator<Item = (Box<[Branch]>, u64)>>(fragments: I) -> Self {
+        Self { counts: fragments.into_iter().collect() }
+    }
+}
+
 /// Adds to a count. It stays at the largest number rather than overflow.
 pub(crate) fn add<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K, times: u64) {
     let count = counts.entry(key).or_default();

@@ -1,12 +1,39 @@
 //! The files that hold branch records, and the one error of their readers.
 
+mod brstack_text;
+mod lines;
 mod perf_data;
+mod preaggregated;
 
+pub use brstack_text::read_brstack_text;
 pub use perf_data::read_perf_data;
+pub use preaggregated::read_preaggregated;
 
 use crate::address_space::TooManyMappings;
 use crate::samples::{BranchRecording, SampleSums};
-use std::io;
+use std::io::{self, BufRead};
+
+/// Reads a recording of any of the three kinds. Its first bytes tell which it is.
+///
+/// # Errors
+/// If it is none, has no branch records, or cannot be read to its end.
+pub fn read_branches(mut input: impl BufRead) -> Result<BranchRecording, BranchInputError> {
+    let start = input.fill_buf()?;
+    if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
+        return read_perf_data(input);
+    }
+    let is_text = !start.iter().any(|byte| matches!(byte, 0..=8 | 14..=31));
+    let words = start.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match words {
+        [] => Err(BranchInputError::NotBranches),
+        _ if !is_text => Err(BranchInputError::NotBranches),
+        // BOLT's lines start with one letter, and have no slash.
+        [kind, b' ', ..] if preaggregated::KINDS.contains(kind) && !words.contains(&b'/') => {
+            read_preaggregated(input)
+        }
+        _ => read_brstack_text(input),
+    }
+}
 
 /// Why there are no branches to be had from an input.
 #[derive(Debug, thiserror::Error)]

@@ -18,7 +18,7 @@
 use crate::address_space::{AddressSpaces, BinaryNumber, Whereabouts};
 use crate::fragments::{Branch, ELSEWHERE, Fragments, add};
 use crate::segments::Segments;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A loop of at most so many bytes may repeat at the top of a stack.
 const LONGEST_REPEATED_LOOP: u64 = 0x50;
@@ -177,8 +177,8 @@ pub struct BranchRecording {
 pub(crate) struct SampleSums {
     pub(crate) spaces: AddressSpaces,
     pub(crate) totals: RecordingTotals,
-    /// By the binary's number.
-    binaries: Vec<BinaryBranches>,
+    /// By the binary's number. The fragments are in the second part: a hash finds one sooner.
+    binaries: Vec<(BinaryBranches, HashMap<Box<[Branch]>, u64>)>,
     /// The fragment at hand.
     fragment: Vec<Branch>,
     /// All user addresses are those of one binary: the input has no mappings.
@@ -279,7 +279,14 @@ impl SampleSums {
     fn finish(&mut self, current: &mut Option<(BinaryNumber, u64)>) {
         if let Some((binary, _)) = current.take() {
             let fragment = std::mem::take(&mut self.fragment);
-            self.of(binary).fragments.add(&fragment, 1);
+            self.of(binary);
+            let counts = &mut self.binaries[binary.0].1;
+            match counts.get_mut(&*fragment) {
+                Some(times) => *times += 1,
+                None => {
+                    counts.insert(fragment.as_slice().into(), 1);
+                }
+            }
             self.fragment = fragment;
             self.fragment.clear();
         }
@@ -304,12 +311,11 @@ impl SampleSums {
     }
 
     /// What was seen of a binary.
-    pub(crate) fn of(&mut self, binary: BinaryNumber) -> &mut BinaryBranches {
-        let BinaryNumber(number) = binary;
+    fn of(&mut self, BinaryNumber(number): BinaryNumber) -> &mut BinaryBranches {
         if self.binaries.len() <= number {
-            self.binaries.resize_with(number + 1, BinaryBranches::default);
+            self.binaries.resize_with(number + 1, Default::default);
         }
-        &mut self.binaries[number]
+        &mut self.binaries[number].0
     }
 
     /// The sums. Binaries of which nothing was seen are left out.
@@ -319,9 +325,13 @@ impl SampleSums {
             None => Addressing::FileOffsets,
         };
         let paths = self.spaces.into_paths().into_iter().map(String::from);
-        let mut binaries: BTreeMap<String, BinaryBranches> = paths.zip(self.binaries).collect();
-        binaries.retain(|_, seen| *seen != BinaryBranches::default());
-        binaries.values_mut().for_each(|seen| seen.addressing = addressing);
+        let seen = self.binaries.into_iter().map(|(seen, counts)| BinaryBranches {
+            addressing,
+            fragments: counts.into_iter().collect(),
+            ..seen
+        });
+        let of_none = BinaryBranches { addressing, ..BinaryBranches::default() };
+        let binaries = paths.zip(seen).filter(|(_, seen)| *seen != of_none).collect();
         BranchRecording { totals: self.totals, binaries }
     }
 }

@@ -373,9 +373,14 @@ fn take(
             }
         }
         FORK | EXIT => {
+            // It ran before the recording: its own mappings are recorded.
+            const RAN_BEFORE: u16 = 1 << 13;
             let mut next = || fields.i32();
             if let (Some(process), Some(parent), Some(thread)) = (next(), next(), next()) {
                 match record.kind {
+                    FORK if record.misc & RAN_BEFORE != 0 && process == thread => {
+                        sums.spaces.execute(process);
+                    }
                     FORK => sums.spaces.fork(parent, process),
                     _ if process == thread => sums.spaces.exit(process),
                     _ => {}
