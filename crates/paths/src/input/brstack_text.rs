@@ -3,8 +3,8 @@
 //! An entry is `0xFROM/0xTO/P/X/A/CYCLES/KIND/SPECULATION`: predicted (`P`) or not (`M`), in a
 //! transaction (`X`), aborted (`A`). `-` stands for what is not known. perf 3 ends after `A`, perf
 //! 4 and 5 after the cycles, 6.1 has the kind and leaves it empty, 6.8 has all. `N` after the
-//! prediction is a branch that was not taken. With `-F +dso` the name follows each address in
-//! parentheses.
+//! prediction is a branch that was not taken. With the field `dso` a name in parentheses follows
+//! each address.
 //!
 //! The text has the addresses of the running process. Print the mappings with it, and it does for
 //! position-independent programs, too:
@@ -13,7 +13,7 @@
 //! perf script -F pid,ip,brstack --show-mmap-events --show-task-events
 //! ```
 //!
-//! Without mappings the addresses are taken as those of one binary. Whatever else perf prints is
+//! Without mappings or processes the addresses are taken as those of one binary. Whatever else perf prints is
 //! skipped: a command, a time, a call chain, symbols.
 
 use super::lines::{Lines, hexadecimal};
@@ -32,7 +32,7 @@ pub fn read_brstack_text(input: impl BufRead) -> Result<BranchRecording, BranchI
     let mut lines = Lines::new(input);
     let mut sums = SampleSums::default();
     // A call chain stands between the process of a sample and its branch stack.
-    let mut process = 0;
+    let mut process = None;
     let mut has_begun = false;
     let mut stack = Vec::new();
     while let Some(line) = lines.next()? {
@@ -52,15 +52,15 @@ pub fn read_brstack_text(input: impl BufRead) -> Result<BranchRecording, BranchI
             }
         }
         let start = SampleStart::parse(before);
-        process = start.process.unwrap_or(process);
+        process = start.process.or(process);
         if stack.is_empty() {
             continue;
         }
-        if !has_begun && sums.spaces.is_empty() {
+        if !has_begun && (sums.spaces.is_empty() || process.is_none()) {
             sums.take_addresses_as_they_are();
         }
         has_begun = true;
-        sums.add(process, start.address, &stack);
+        sums.add(process.unwrap_or_default(), start.address, &stack);
     }
     finished(sums)
 }
@@ -91,16 +91,18 @@ impl SampleStart {
     }
 }
 
-/// The words of a line. Spaces in parentheses, the names of files, do not part them.
+/// The words of a line. Spaces before and in parentheses, with the name of a file, part none.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_u32;
+    let mut following = text.chars().skip(1);
     text.split(move |c: char| {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        c == ' ' && depth == 0
+        let next = following.next();
+        c == ' ' && depth == 0 && next != Some('(')
     })
     .filter(|word| !word.is_empty())
 }
@@ -132,7 +134,7 @@ fn address(text: &str) -> Option<(u64, &str)> {
     let digits = text.strip_prefix("0x")?;
     let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
     let (digits, rest) = digits.split_at(end);
-    let rest = match rest.strip_prefix('(') {
+    let rest = match rest.trim_start_matches(' ').strip_prefix('(') {
         Some(name) => &name[name.find(")/")? + 1..],
         None => rest,
     };
@@ -197,5 +199,97 @@ impl<'a> TextMapping<'a> {
             offset: hexadecimal(offset)?,
             path,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragments::{Branch, Fragments};
+
+    fn fragments(text: &str, binary: &str) -> Fragments {
+        let recording = read_brstack_text(text.as_bytes()).unwrap();
+        recording.binaries[binary].fragments.clone()
+    }
+
+    fn of(expected: &[(u64, u64)], times: u64) -> Fragments {
+        let branch = |(from, to): &(u64, u64)| Branch { from: *from, to: *to };
+        let mut fragments = Fragments::default();
+        fragments.add(&expected.iter().map(branch).collect::<Vec<_>>(), times);
+        fragments
+    }
+
+    #[test]
+    fn entries_of_perf_3_to_6() {
+        for entries in [
+            " 0x401040/0x401010/P/-/- 0x401020/0x401030/M/-/-",
+            "  0x401040/0x401010/P/-/-/0  0x401020/0x401030/M/X/-/12 ",
+            " 0x401040/0x401010/P/-/-/0/  0x401020/0x401030/M/-/-/65535/ ",
+            " 0x401040/0x401010/-/-/-/0/COND/-  0x401020/0x401030/M/-/-/1/RET/SPEC_CORRECT_PATH",
+            " 0x401040(/bin/a b)/0x401010(/bin/a b)/P/-/-/0/  0x401020(x)/0x401030(x)/M/-/-/0/",
+            " 0x401040 (/a b+0x1040)/0x401010 (/a b+0x1010)/P/-/-/0/CALL/- \
+             0x401020 (x)/0x401030 (x)/M/-/-/0/-/-",
+        ] {
+            for start in ["          401015", "prog 17/18 [001]  7.25:  12 cycles:u:  401015"] {
+                let recording = read_brstack_text(format!("{start}{entries}\n").as_bytes());
+                let seen = recording.unwrap().binaries.remove("").unwrap();
+                let expected = of(&[(0x40_1020, 0x40_1030), (0x40_1040, 0x40_1010)], 1);
+                assert_eq!(seen.fragments, expected, "{entries}");
+                let mispredicted = Branch { from: 0x40_1020, to: 0x40_1030 };
+                assert_eq!(seen.mispredicted, [(mispredicted, 1)].into(), "{entries}");
+                assert_eq!(seen.sampled, [(0x40_1015, 1)].into(), "{start}{entries}");
+            }
+        }
+    }
+
+    #[test]
+    fn aborted_wrong_and_not_taken_branches_are_told() {
+        let text = "          401015  0x401040/0x401010/P/-/-/0/COND/SPEC_WRONG_PATH  \
+                    0x401030/0x401011/PN/-/-/0/COND/-  0x401020/0x401012/-/-/A/0/-/-\n";
+        let totals = read_brstack_text(text.as_bytes()).unwrap().totals;
+        let all = [Dropped::Aborted, Dropped::WrongPath, Dropped::NotTaken];
+        assert_eq!(totals.dropped, all.map(|why| (why, 1)).into());
+    }
+
+    #[test]
+    fn mappings_and_processes_in_the_text_are_followed() {
+        let text = "
+7 PERF_RECORD_MMAP2 7/7: [0x555555555000(0x1000) @ 0x1000 fe:01 123 0]: r-xp /bin/a program
+7 PERF_RECORD_MMAP2 7/7: [0x555555557000(0x1000) @ 0x3000 <8d2f>]: r--p /bin/data
+7      555555555012  0x555555555020/0x555555555010/P/-/-/0/
+7 PERF_RECORD_FORK(8:8):(7:7)
+8      555555555012  0x555555555020/0x555555555010/P/-/-/0/
+8 PERF_RECORD_COMM exec: an: odd name:8/8
+8      555555555012  0x555555555020/0x555555555010/P/-/-/0/
+8 PERF_RECORD_MMAP 8/8: [0x555555555000(0x1000) @ 0]: x /bin/other
+7 PERF_RECORD_EXIT(7:7):(1:1)
+8      555555555012  0x555555555020/0x555555555010/P/-/-/0/
+";
+        assert_eq!(fragments(text, "/bin/a program"), of(&[(0x1020, 0x1010)], 2));
+        assert_eq!(fragments(text, "/bin/other"), of(&[(0x20, 0x10)], 1));
+    }
+
+    #[test]
+    fn the_process_is_known_behind_a_call_chain() {
+        let text = "
+    7 PERF_RECORD_MMAP 7/7: [0x400000(0x1000) @ 0]: x /bin/program
+    7 \n\t          401136 main (/bin/program)\n\t    7f0000001234 __libc_start_main (/lib/libc.so)
+ 0x400020/0x400010/P/-/-/0/
+";
+        assert_eq!(fragments(text, "/bin/program"), of(&[(0x20, 0x10)], 1));
+    }
+
+    #[test]
+    fn what_is_no_branch_stack_is_an_error() {
+        let error = |text: &str| read_brstack_text(text.as_bytes()).unwrap_err();
+        let none = "    401015\n    401016\n";
+        assert!(matches!(error(none), BranchInputError::NoBranchRecords));
+        // `-F brstacksym`.
+        let symbols = "    401015  main+0x20/main+0x10/P/-/-/0\n";
+        assert!(matches!(error(symbols), BranchInputError::NoBranchRecords));
+        for cut in ["0x401020/", "0x401020/0x401010", "0x401020/0x401010/P/-", "0x1/0x2/?/-/-"] {
+            let text = format!("\n          401015 0x401020/0x401010/P/-/-/0 {cut}\n");
+            assert!(matches!(error(&text), BranchInputError::BadLine { line: 2 }), "{cut}");
+        }
     }
 }

@@ -148,3 +148,69 @@ fn of<'a>(
     }
     binaries.entry(object.to_owned()).or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragments::StraightRun;
+
+    fn read(text: &str) -> BranchRecording {
+        read_preaggregated(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn each_kind_of_line() {
+        let recording = read(
+            "E br_inst_retired.near_taken\nS 41be60 6\nF 41be50 41be5c 3\nf 41be90 41be90 4\n\
+             r 41bea0 41beb0 5\nB 4b1942 39b57f0 3 1\nT 4b196f 4b19e0 4b19ef 2\n\
+             R 4b19ef 4b1800 ffffffffffffffff 7\n\n",
+        );
+        assert_eq!(recording.totals.branches, 12);
+        let seen = &recording.binaries[""];
+        let branch = |from, to| Branch { from, to };
+        let branches = [
+            (branch(0x4b_1942, 0x39b_57f0), 3),
+            (branch(0x4b_196f, 0x4b_19e0), 2),
+            (branch(0x4b_19ef, 0x4b_1800), 7),
+        ];
+        assert_eq!(seen.fragments.branches(), branches.into());
+        let run = |start, end| StraightRun { start, end };
+        let runs = [
+            (run(0x41_be50, 0x41_be5c), 3),
+            (run(0x41_be90, 0x41_be90), 4),
+            (run(0x41_bea0, 0x41_beb0), 5),
+            (run(0x4b_19e0, 0x4b_19ef), 2),
+        ];
+        assert_eq!(seen.fragments.straight_runs(), runs.into());
+        assert_eq!(seen.mispredicted, [(branch(0x4b_1942, 0x39b_57f0), 1)].into());
+        assert_eq!(seen.sampled, [(0x41_be60, 6)].into());
+    }
+
+    #[test]
+    fn objects_are_kept_apart() {
+        let recording =
+            read("B 10 abc:20 3 1\nB abc:28 X:0 2 0\nT abc:30 18 1c 5\nT 40 a0 abc:b0 1");
+        let branch = |from, to| Branch { from, to };
+        let main = &recording.binaries[""].fragments;
+        let expected: [(&[Branch], u64); 3] = [
+            (&[branch(0x10, ELSEWHERE)], 3),
+            (&[branch(0x40, 0xa0)], 1),
+            (&[branch(ELSEWHERE, 0x18), branch(0x1c, ELSEWHERE)], 5),
+        ];
+        assert_eq!(main.iter().collect::<Vec<_>>(), expected);
+        let library = &recording.binaries["abc"];
+        assert_eq!(library.fragments.total(), 3 + 2 + 5 + 1);
+        assert!(library.fragments.straight_runs().is_empty() && library.mispredicted.is_empty());
+    }
+
+    #[test]
+    fn lines_that_bolt_would_refuse() {
+        for line in ["Q 1 2 3", "B 1 2 3", "B 1 2 3 4 5", "F 1 2 -3", "F 1 xyz 3", "T 1 2 3", "S 1"]
+        {
+            let error = read_preaggregated(format!("B 1 2 3 0\n{line}\n").as_bytes()).unwrap_err();
+            assert!(matches!(error, BranchInputError::BadLine { line: 2 }), "{line}");
+        }
+        let no_branch = read_preaggregated(&b"F 1 2 3\n"[..]);
+        assert!(matches!(no_branch, Err(BranchInputError::NoBranchRecords)));
+    }
+}
