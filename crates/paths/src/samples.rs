@@ -172,13 +172,16 @@ pub struct BranchRecording {
     pub binaries: BTreeMap<String, BinaryBranches>,
 }
 
+/// How often each fragment was seen.
+type FragmentCounts = HashMap<Box<[Branch]>, u64>;
+
 /// Sums up samples as they come.
 #[derive(Debug, Default)]
 pub(crate) struct SampleSums {
     pub(crate) spaces: AddressSpaces,
     pub(crate) totals: RecordingTotals,
     /// By the binary's number. The fragments are in the second part: a hash finds one sooner.
-    binaries: Vec<(BinaryBranches, HashMap<Box<[Branch]>, u64>)>,
+    binaries: Vec<(BinaryBranches, FragmentCounts)>,
     /// The fragment at hand.
     fragment: Vec<Branch>,
     /// All user addresses are those of one binary: the input has no mappings.

@@ -26,12 +26,12 @@ impl RecordedEvent {
     }
 
     fn attributes(&self) -> Vec<u8> {
-        // The size that perf 6 writes.
-        let mut attributes = vec![0; 136];
+        // The size that perf 6.1 writes.
+        let mut attributes = vec![0; 128];
         let mut put = |at: usize, value: u64| {
             attributes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         };
-        put(0, 136 << 32);
+        put(0, 128 << 32);
         put(16, 500_000);
         put(24, self.parts);
         put(32, self.read_format);

@@ -103,6 +103,18 @@ fn forks_inherit_mappings_and_programs_that_start_have_none() {
 }
 
 #[test]
+fn a_process_that_ran_before_the_recording_has_its_own_mappings() {
+    let mut file = PerfDataWriter::of_program();
+    // As perf tells of processes that it finds: the parent's mappings are not the child's.
+    file.record(FORK, 1 << 13, &[9, 7, 9, 7].map(i32::to_le_bytes).concat());
+    file.sample(9, &[entry(0x40_0020, 0x40_0010)]);
+    file.sample(7, &[entry(0x40_0020, 0x40_0010)]);
+    let recording = read(&file);
+    assert_eq!(only(&recording).fragments.total(), 1);
+    assert_eq!(recording.totals.into_unknown, 1);
+}
+
+#[test]
 fn a_stack_that_crosses_binaries_is_a_fragment_in_each() {
     let mut file = PerfDataWriter::of_program();
     file.map(7, 0x7f00_0000_0000, 0x1000, 0, "/lib/libc.so");
@@ -376,6 +388,43 @@ fn records_wait_in_bounded_memory_and_come_out_in_order() {
     assert!(taken.is_sorted());
 }
 
+/// perf reads the files of the fixture, and what it prints reads the same.
+#[test]
+fn perf_agrees() {
+    let mut file = PerfDataWriter::new();
+    let (program, library) = (0x5555_5555_4000, 0x7f00_0000_0000);
+    file.map(7, program, 0x3000, 0x1000, "/bin/program");
+    file.map(7, library, 0x1000, 0x2000, "/lib/hooks.so");
+    let mispredicted_in_transaction = 1 | 1 << 2 | 77 << 4;
+    let stack = [
+        (program + 0x28, program + 0x10, mispredicted_in_transaction),
+        entry(library + 0x30, program + 0x24),
+        entry(program + 0x20, library + 0x10),
+        (program + 0x40, program + 0x18, 1 << 3),
+        entry(program + 0x8, program + 0x38),
+    ];
+    file.sample(7, &stack);
+    file.fork(7, 9);
+    file.sample(9, &stack[3..]);
+    file.execute(9);
+    file.map(9, program, 0x1000, 0, "/bin/other");
+    file.sample(9, &stack[..2]);
+    file.round();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("perf.data");
+    std::fs::write(&path, file.file()).unwrap();
+    let mut perf = std::process::Command::new("perf");
+    perf.args(["script", "-f", "-F", "pid,ip,brstack", "--show-mmap-events"]);
+    let Ok(printed) = perf.args(["--show-task-events", "-i"]).arg(path).output() else {
+        return pinwise_synthetic::not_judged("no perf");
+    };
+    let text = String::from_utf8_lossy(&printed.stdout);
+    let read_back = crate::input::read_brstack_text(text.as_bytes());
+    let error = String::from_utf8_lossy(&printed.stderr);
+    assert_eq!(read_back.expect(&error), read(&file), "{text}");
+    assert_eq!(read(&file).totals.samples, 3);
+}
+
 /// `cargo test --release -p pinwise-paths -- --ignored --nocapture`: a file of 100 MB. The time
 /// that it takes and the largest memory are printed.
 #[test]
@@ -387,7 +436,7 @@ fn a_hundred_megabytes() {
     while file.records.len() < 100_000_000 {
         let stack: Vec<_> = (0..16)
             .map(|_| {
-                let block = 0x40_0000 + 0x40 * random.below(200) as u64;
+                let block = 0x40_0000 + 0x40 * random.below(200);
                 entry(block + 0x30, block)
             })
             .collect();
