@@ -5,6 +5,7 @@
 //! records of mappings tell where. A file offset does not change from run to run, so that is what
 //! an address is resolved to.
 
+use crate::fragments::ELSEWHERE;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -152,7 +153,8 @@ impl AddressSpaces {
         };
         match self.processes.get(&process).and_then(below) {
             Some((start, MappedFile { end, offset, binary: Some(binary) })) if address < end => {
-                Whereabouts::InBinary(binary, (address - start).saturating_add(offset))
+                let offset = (address - start).checked_add(offset).filter(|at| *at != ELSEWHERE);
+                offset.map_or(Whereabouts::Unknown, |at| Whereabouts::InBinary(binary, at))
             }
             _ => Whereabouts::Unknown,
         }

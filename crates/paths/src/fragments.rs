@@ -80,6 +80,16 @@ impl Fragments {
         self.counts.values().fold(0, |sum, times| sum.saturating_add(*times))
     }
 
+    /// What a record that is only so many branches deep would have told.
+    #[must_use]
+    pub fn newest(&self, depth: usize) -> Self {
+        let mut newest = Self::default();
+        for (fragment, times) in self.iter() {
+            newest.add(&fragment[fragment.len().saturating_sub(depth)..], times);
+        }
+        newest
+    }
+
     /// How often each branch inside of the binary was seen.
     #[must_use]
     pub fn branches(&self) -> BTreeMap<Branch, u64> {
@@ -136,6 +146,8 @@ mod tests {
         let mut twice = fragments.clone();
         twice.merge(&fragments);
         assert_eq!((twice.distinct(), twice.total()), (2, 8));
+        let newest: Vec<_> = fragments.newest(1).iter().map(|(_, times)| times).collect();
+        assert_eq!(newest, [4]);
     }
 
     #[test]

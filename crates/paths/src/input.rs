@@ -96,7 +96,7 @@ pub enum BranchInputError {
         line: u64,
     },
     /// There are more mappings than a recording has.
-    #[error("the recording maps more than a million files at once: it is damaged")]
+    #[error("the recording maps more than a million files at once: it is damaged, record again")]
     TooManyMappings,
 }
 
@@ -113,5 +113,44 @@ fn finished(sums: SampleSums) -> Result<BranchRecording, BranchInputError> {
         totals if totals.filtered_samples > 0 => Err(BranchInputError::NotConsecutive),
         totals if totals.empty_samples > 0 => Err(BranchInputError::EmptyBranchRecords),
         _ => Err(BranchInputError::NoBranchRecords),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_tell_the_kind() {
+        let branches = |text: &str| read_branches(text.as_bytes()).map(|read| read.totals.branches);
+        assert_eq!(branches("\nB 10 20 5 0\n").unwrap(), 5);
+        assert_eq!(branches(" 0x20/0x10/P/-/-/0\n").unwrap(), 1);
+        assert_eq!(branches("B 7     401015 0x20/0x10/P/-/-/0\n").unwrap(), 1, "a program named B");
+        for other in ["", " \n", "\x7fELF\x02\x01", "PK\x03\x04"] {
+            assert!(matches!(branches(other), Err(BranchInputError::NotBranches)), "{other:?}");
+        }
+        assert!(matches!(branches("any text"), Err(BranchInputError::NoBranchRecords)));
+        assert!(matches!(branches("PERFILE2"), Err(BranchInputError::NotBranches)));
+        assert!(matches!(branches("2ELIFREP12345678"), Err(BranchInputError::BigEndian)));
+    }
+
+    #[test]
+    fn each_error_is_one_line() {
+        let all = [
+            BranchInputError::NotBranches,
+            BranchInputError::NoBranchRecords,
+            BranchInputError::EmptyBranchRecords,
+            BranchInputError::NotDecoded,
+            BranchInputError::NotConsecutive,
+            BranchInputError::Compressed,
+            BranchInputError::BigEndian,
+            BranchInputError::MixedEvents,
+            BranchInputError::Damaged { at: 7 },
+            BranchInputError::BadLine { line: 7 },
+            BranchInputError::TooManyMappings,
+        ];
+        for error in all.map(|error| error.to_string()) {
+            assert!(!error.contains('\n') && !error.contains("  "), "{error}");
+        }
     }
 }

@@ -344,3 +344,50 @@ fn repeats(newest: StackEntry, next: StackEntry) -> bool {
     (newest.from, newest.to) == (next.from, next.to)
         && newest.from.wrapping_sub(newest.to) > LONGEST_REPEATED_LOOP
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(addressing: Addressing) -> BinaryBranches {
+        let branch = |from, to| Branch { from, to };
+        let mut fragments = Fragments::default();
+        let outside = 0x9_0000;
+        fragments.add(
+            &[branch(ELSEWHERE, 0x1010), branch(0x1018, outside), branch(outside + 4, 0x1020)],
+            2,
+        );
+        fragments.add(&[branch(outside, outside + 8)], 5);
+        let mispredicted = [(branch(0x1018, 0x1010), 3), (branch(outside, 0x1010), 1)].into();
+        let sampled = [(0x1014, 4), (outside, 1)].into();
+        BinaryBranches { addressing, fragments, mispredicted, sampled, dropped: [].into() }
+    }
+
+    /// One page of text at 0x401000, from offset 0x1000 of the file.
+    fn segments() -> Segments {
+        Segments::of([(0x1000, 0x40_1000, 0x1000)])
+    }
+
+    #[test]
+    fn offsets_become_addresses_and_what_is_not_loaded_is_elsewhere() {
+        let found = seen(Addressing::FileOffsets).at_addresses(&segments());
+        let branch = |from, to| Branch { from, to };
+        let mut fragments = Fragments::default();
+        fragments.add(&[branch(ELSEWHERE, 0x40_1010), branch(0x40_1018, ELSEWHERE)], 2);
+        fragments.add(&[branch(ELSEWHERE, 0x40_1020)], 2);
+        assert_eq!(found.fragments, fragments);
+        assert_eq!(found.mispredicted, [(branch(0x40_1018, 0x40_1010), 3)].into());
+        assert_eq!(found.sampled, [(0x40_1014, 4)].into());
+        assert_eq!(found.addressing, Addressing::Addresses);
+        // Addresses stay as they are.
+        assert_eq!(found.at_addresses(&segments()), found);
+    }
+
+    #[test]
+    fn addresses_become_the_same_offsets_again() {
+        let offsets = seen(Addressing::FileOffsets).at_file_offsets(&segments());
+        let there_and_back = offsets.at_addresses(&segments()).at_file_offsets(&segments());
+        assert_eq!(there_and_back, offsets);
+        assert_eq!(offsets.fragments.total(), 4);
+    }
+}

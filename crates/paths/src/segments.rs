@@ -57,15 +57,22 @@ impl Segments {
 }
 
 #[cfg(test)]
+impl Segments {
+    /// With the offset, address and size of each.
+    pub(crate) fn of(segments: impl IntoIterator<Item = (u64, u64, u64)>) -> Self {
+        let segment = |(offset, address, size)| Segment { offset, address, size };
+        Self(segments.into_iter().map(segment).collect())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn offsets_and_addresses_of_shifted_segments() {
         // As LLD links: the text segment lies a page further than its offset says.
-        let data = Segment { offset: 0, address: 0x20_0000, size: 0x600 };
-        let text = Segment { offset: 0x600, address: 0x20_1600, size: 0x400 };
-        let segments = Segments(vec![data, text]);
+        let segments = Segments::of([(0, 0x20_0000, 0x600), (0x600, 0x20_1600, 0x400)]);
         assert_eq!(segments.address_of(0x5ff), Some(0x20_05ff));
         assert_eq!(segments.address_of(0x600), Some(0x20_1600));
         assert_eq!(segments.address_of(0xa00), None);

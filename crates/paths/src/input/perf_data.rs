@@ -75,8 +75,7 @@ const HARDWARE_INDEX: u64 = 1 << 17;
 pub fn read_perf_data(input: impl Read) -> Result<BranchRecording, BranchInputError> {
     let mut reader = PerfDataReader {
         bytes: CountedBytes { inner: input, at: 0 },
-        events: Vec::new(),
-        events_by_id: HashMap::new(),
+        events: RecordedEvents::default(),
         queue: RecordQueue::default(),
         sums: SampleSums::default(),
         has_trace: false,
@@ -150,6 +149,47 @@ impl EventLayout {
     }
 }
 
+/// The events of a recording.
+#[derive(Debug, Default)]
+struct RecordedEvents {
+    layouts: Vec<EventLayout>,
+    by_id: HashMap<u64, usize>,
+    /// Not all are laid out as the first one is.
+    differ: bool,
+    /// Their ids are not all at the same place, or there are none.
+    have_no_ids: bool,
+}
+
+impl RecordedEvents {
+    fn add(&mut self, layout: EventLayout, ids: &[u8]) {
+        let mut fields = Fields(ids);
+        while let Some(id) = fields.u64() {
+            self.by_id.insert(id, self.layouts.len());
+        }
+        let first = *self.layouts.first().unwrap_or(&layout);
+        self.differ |= layout != first;
+        self.have_no_ids |= layout.id_at().is_none() || layout.id_at() != first.id_at();
+        self.layouts.push(layout);
+    }
+
+    /// When a record was made. perf gives the same fields to records of all events.
+    fn time(&self, kind: u32, body: &[u8]) -> Option<u64> {
+        self.layouts.first()?.time(kind, body)
+    }
+
+    /// The layout of a sample, unless its event is unknown.
+    fn of(&self, sample: &[u8]) -> Result<Option<&EventLayout>, BranchInputError> {
+        let Some(first) = self.layouts.first().filter(|_| self.differ) else {
+            return Ok(self.layouts.first());
+        };
+        if self.have_no_ids {
+            return Err(BranchInputError::MixedEvents);
+        }
+        let id = first.id_at().and_then(|at| Fields(sample.get(at..)?).u64());
+        Ok(id.and_then(|id| self.layouts.get(*self.by_id.get(&id)?)))
+    }
+}
+
 /// What a sample says of use.
 struct PerfSample {
     process: i32,
@@ -214,8 +254,7 @@ fn stack_entry(from: u64, to: u64, flags: u64) -> StackEntry {
 
 struct PerfDataReader<R> {
     bytes: CountedBytes<R>,
-    events: Vec<EventLayout>,
-    events_by_id: HashMap<u64, usize>,
+    events: RecordedEvents,
     queue: RecordQueue,
     sums: SampleSums,
     /// There is a trace of the processor, from which perf can make branch stacks.
@@ -269,17 +308,9 @@ impl<R: Read> PerfDataReader<R> {
             let (attributes, ids) = entry.split_at(entry.len() - 16);
             let mut fields = Fields(ids);
             let ids = section(fields.u64()?, fields.u64()?)?;
-            self.add_event(EventLayout::of(attributes)?, ids);
+            self.events.add(EventLayout::of(attributes)?, ids);
         }
         Some(())
-    }
-
-    fn add_event(&mut self, layout: EventLayout, ids: &[u8]) {
-        let mut fields = Fields(ids);
-        while let Some(id) = fields.u64() {
-            self.events_by_id.insert(id, self.events.len());
-        }
-        self.events.push(layout);
     }
 
     /// Reads all records.
@@ -316,17 +347,17 @@ impl<R: Read> PerfDataReader<R> {
                 COMPRESSED | COMPRESSED2 => return Err(BranchInputError::Compressed),
                 FINISHED_ROUND => {
                     for record in self.queue.finish_round() {
-                        take(&mut self.sums, &self.events, &self.events_by_id, &record)?;
+                        take(&mut self.sums, &self.events, &record)?;
                     }
                 }
                 MMAP | MMAP2 | COMM | FORK | EXIT | SAMPLE | LOST | LOST_SAMPLES => {
-                    let time = self.events.first().and_then(|event| event.time(kind, &body));
+                    let time = self.events.time(kind, &body);
                     let record = WaitingRecord::new(time, kind, misc, &body);
                     if time.is_none() {
-                        take(&mut self.sums, &self.events, &self.events_by_id, &record)?;
+                        take(&mut self.sums, &self.events, &record)?;
                     } else if let Some(records) = self.queue.push(record) {
                         for record in records {
-                            take(&mut self.sums, &self.events, &self.events_by_id, &record)?;
+                            take(&mut self.sums, &self.events, &record)?;
                         }
                     }
                 }
@@ -334,7 +365,7 @@ impl<R: Read> PerfDataReader<R> {
             }
         }
         for record in self.queue.finish() {
-            take(&mut self.sums, &self.events, &self.events_by_id, &record)?;
+            take(&mut self.sums, &self.events, &record)?;
         }
         Ok(())
     }
@@ -343,7 +374,7 @@ impl<R: Read> PerfDataReader<R> {
     fn header_attr(&mut self, body: &[u8]) -> Option<()> {
         let size = usize::try_from(Fields(body.get(4..)?).u32()?).ok()?;
         let ids = body.get(size..)?;
-        self.add_event(EventLayout::of(&body[..size])?, ids);
+        self.events.add(EventLayout::of(&body[..size])?, ids);
         Some(())
     }
 }
@@ -351,13 +382,12 @@ impl<R: Read> PerfDataReader<R> {
 /// Takes a record whose turn has come.
 fn take(
     sums: &mut SampleSums,
-    events: &[EventLayout],
-    events_by_id: &HashMap<u64, usize>,
+    events: &RecordedEvents,
     record: &WaitingRecord,
 ) -> Result<(), BranchInputError> {
     let mut fields = Fields(&record.body);
     match record.kind {
-        SAMPLE => take_sample(sums, events, events_by_id, record)?,
+        SAMPLE => take_sample(sums, events, record)?,
         MMAP | MMAP2 => {
             if let Some(mapping) = PerfMapping::parse(record) {
                 let PerfMapping { process, start, length, offset, path } = mapping;
@@ -400,25 +430,10 @@ fn take(
 
 fn take_sample(
     sums: &mut SampleSums,
-    events: &[EventLayout],
-    events_by_id: &HashMap<u64, usize>,
+    events: &RecordedEvents,
     record: &WaitingRecord,
 ) -> Result<(), BranchInputError> {
-    let [first, others @ ..] = events else {
-        sums.totals.unreadable_samples += 1;
-        return Ok(());
-    };
-    let by_id = || {
-        let id = Fields(record.body.get(first.id_at()?..)?).u64()?;
-        events.get(*events_by_id.get(&id)?)
-    };
-    let layout = if others.iter().all(|other| other == first) {
-        first
-    } else if first.id_at().is_none() || others.iter().any(|other| other.id_at() != first.id_at()) {
-        return Err(BranchInputError::MixedEvents);
-    } else if let Some(layout) = by_id() {
-        layout
-    } else {
+    let Some(layout) = events.of(&record.body)? else {
         sums.totals.unreadable_samples += 1;
         return Ok(());
     };

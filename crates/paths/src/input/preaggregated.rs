@@ -58,9 +58,11 @@ fn take_record(recording: &mut BranchRecording, words: &[&str]) -> Option<()> {
             let (from, to) = (ObjectPlace::parse(from)?, ObjectPlace::parse(to)?);
             let (times, mispredicted) = (count(times)?, count(mispredicted)?);
             add_fragment(binaries, &[(from, to)], times);
-            if let (true, Some(object), 1..) = (from.object == to.object, from.object, mispredicted)
+            let branch = Branch { from: from.address, to: to.address };
+            if let (Some(object), true) = (from.object, from.object == to.object)
+                && branch.is_inside()
+                && mispredicted > 0
             {
-                let branch = Branch { from: from.address, to: to.address };
                 add(&mut of(binaries, object).mispredicted, branch, mispredicted);
             }
             totals.branches = totals.branches.saturating_add(times);

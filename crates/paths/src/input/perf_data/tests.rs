@@ -280,6 +280,30 @@ fn samples_of_several_events_are_told_apart_by_their_ids() {
     assert!(matches!(error, BranchInputError::MixedEvents), "{error}");
 }
 
+/// `perf inject --itrace` leaves the event of the trace, and adds one that it made.
+#[test]
+fn an_event_among_the_records_counts_from_then_on() {
+    let parts = IDENTIFIER | IP | TID | TIME;
+    let of = |parts, branch_kinds, id| RecordedEvent {
+        parts,
+        read_format: 0,
+        branch_kinds,
+        ids: vec![id],
+    };
+    let mut file = PerfDataWriter::of([
+        of(parts, 0, 11),
+        of(parts | PERIOD | BRANCH_STACK, HARDWARE_INDEX, 1_000_000_011),
+    ]);
+    file.map(7, 0x40_0000, 0x1000, 0, "/bin/program");
+    let pipe = file.pipe();
+    file.sample_of(1, 2, 7, &[entry(0x40_0020, 0x40_0010)]);
+    // The second event's attributes, as a pipe has them, in front of the records of a file.
+    let attributes = (8 + 128 + 8) as usize;
+    file.records.splice(0..0, pipe[16 + attributes..][..attributes].iter().copied());
+    file.events.truncate(1);
+    assert_eq!(only(&read(&file)).fragments, fragments([(&[(0x20, 0x10)], 1)]));
+}
+
 #[test]
 fn a_guests_addresses_are_not_those_of_its_process() {
     let mut file = PerfDataWriter::of_program();
