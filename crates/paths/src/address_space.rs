@@ -28,6 +28,8 @@ pub(crate) enum Whereabouts {
     Kernel,
     /// No mapping of a file is known there: code made at run time, or a mapping that was missed.
     Unknown,
+    /// Zero: the processor did not record this end of a branch.
+    Unrecorded,
 }
 
 /// A part of a file that lies in memory.
@@ -145,8 +147,10 @@ impl AddressSpaces {
 
     /// Where an address of a process lies.
     pub(crate) fn resolve(&self, process: i32, address: u64) -> Whereabouts {
-        if address >= KERNEL_STARTS {
-            return Whereabouts::Kernel;
+        match address {
+            0 => return Whereabouts::Unrecorded,
+            KERNEL_STARTS.. => return Whereabouts::Kernel,
+            _ => {}
         }
         let below = |mappings: &Mappings| {
             mappings.range(..=address).next_back().map(|(start, file)| (*start, *file))
@@ -250,7 +254,7 @@ mod tests {
         spaces.exit(7);
         spaces.exit(8);
         assert_eq!(fork_and_map(&mut spaces, 1000), Ok(()));
-        assert_eq!(spaces.resolve(7, 0), Unknown);
-        assert_eq!(spaces.resolve(9, 0), InBinary(BinaryNumber(1), 0));
+        assert_eq!(spaces.resolve(7, 8), Unknown);
+        assert_eq!(spaces.resolve(9, 8), InBinary(BinaryNumber(1), 8));
     }
 }

@@ -8,7 +8,7 @@
 //! Both know no sequences of branches, so the order of branches in a fragment gets lost. Branches
 //! that enter or leave the binary are left out.
 
-use crate::fragments::{Branch, ELSEWHERE, StraightRun, add};
+use crate::fragments::{Branch, ELSEWHERE, StraightRun, add, runs};
 use crate::samples::BinaryBranches;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,17 +24,16 @@ pub fn preaggregated_text(
     seen: &BinaryBranches,
     function_of: impl Fn(u64) -> Option<u64>,
 ) -> String {
-    let mut runs: BTreeMap<(StraightRun, bool), u64> = BTreeMap::new();
+    let mut counts: BTreeMap<(StraightRun, bool), u64> = BTreeMap::new();
     for (fragment, times) in seen.fragments.iter() {
-        for (before, after) in fragment.iter().zip(fragment.iter().skip(1)) {
+        for (into, run) in runs(fragment) {
             let is_external =
-                before.from == ELSEWHERE || function_of(before.from) != function_of(before.to);
-            let run = StraightRun { start: before.to, end: after.from };
-            add(&mut runs, (run, is_external), times);
+                into.from == ELSEWHERE || function_of(into.from) != function_of(into.to);
+            add(&mut counts, (run, is_external), times);
         }
     }
     let mut text = String::new();
-    for ((StraightRun { start, end }, is_external), times) in runs {
+    for ((StraightRun { start, end }, is_external), times) in counts {
         let kind = if is_external { 'f' } else { 'F' };
         line(&mut text, format_args!("{kind} {start:x} {end:x} {times}"));
     }
@@ -78,20 +77,24 @@ mod tests {
     use crate::input::read_preaggregated;
     use proptest::prelude::*;
 
-    /// Anything that readers give: only the ends of a fragment are elsewhere.
+    /// Anything that readers give: it comes from elsewhere, goes there and comes back.
     fn binary_branches() -> impl Strategy<Value = BinaryBranches> {
         let branch = (0..40_u64, 0..40_u64).prop_map(|(from, to)| Branch { from, to });
-        let fragment = (prop::collection::vec(branch, 1..6), any::<[bool; 2]>());
+        let fragment = (prop::collection::vec(branch, 1..6), any::<[bool; 3]>());
         let fragments = prop::collection::vec((fragment, 1..1000_u64), 0..20);
         let sampled = prop::collection::btree_map(0..40_u64, 1..9_u64, 0..5);
         (fragments, sampled).prop_map(|(list, sampled)| {
             let mut fragments = Fragments::default();
-            for ((mut fragment, [enters, leaves]), times) in list {
+            for ((mut fragment, [enters, leaves, comes_back]), times) in list {
                 if enters {
                     fragment.insert(0, Branch { from: ELSEWHERE, to: 3 });
                 }
                 if leaves {
                     fragment.push(Branch { from: 4, to: ELSEWHERE });
+                    if comes_back {
+                        fragment.push(Branch { from: ELSEWHERE, to: 5 });
+                        fragment.push(Branch { from: 6, to: 3 });
+                    }
                 }
                 fragments.add(&fragment, times);
             }

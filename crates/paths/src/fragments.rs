@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 /// Stands for an address that is not in the binary: it is in another one, in the kernel, or
-/// unknown. Only the first `from` and the last `to` of a fragment can be elsewhere.
+/// unknown. A fragment goes on behind a call to another binary: a branch to elsewhere, then one from
+/// elsewhere.
 pub const ELSEWHERE: u64 = u64::MAX;
 
 /// A taken branch. Both are virtual addresses as the binary's file states them, or [`ELSEWHERE`].
@@ -26,6 +27,12 @@ impl Branch {
     pub fn is_inside(self) -> bool {
         self.from != ELSEWHERE && self.to != ELSEWHERE
     }
+
+    /// Whether neither end is in the binary.
+    #[must_use]
+    pub fn is_outside(self) -> bool {
+        self.from == ELSEWHERE && self.to == ELSEWHERE
+    }
 }
 
 /// Code that ran without a taken branch.
@@ -38,7 +45,8 @@ pub struct StraightRun {
 }
 
 /// Consecutive taken branches of one thread in one binary, oldest first, and how often each
-/// sequence was seen. Memory grows with the number of distinct fragments.
+/// sequence was seen. What the thread did in other binaries in between is left out. Memory grows
+/// with the number of distinct fragments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fragments {
     counts: BTreeMap<Box<[Branch]>, u64>,
@@ -107,12 +115,18 @@ impl Fragments {
     pub fn straight_runs(&self) -> BTreeMap<StraightRun, u64> {
         let mut counts = BTreeMap::new();
         for (fragment, times) in self.iter() {
-            for (before, after) in fragment.iter().zip(fragment.iter().skip(1)) {
-                add(&mut counts, StraightRun { start: before.to, end: after.from }, times);
-            }
+            runs(fragment).for_each(|(_, run)| add(&mut counts, run, times));
         }
         counts
     }
+}
+
+/// The straight runs of a fragment, each with the branch that led into it.
+pub(crate) fn runs(fragment: &[Branch]) -> impl Iterator<Item = (Branch, StraightRun)> {
+    fragment.iter().zip(fragment.iter().skip(1)).filter_map(|(before, after)| {
+        let is_inside = before.to != ELSEWHERE && after.from != ELSEWHERE;
+        is_inside.then_some((*before, StraightRun { start: before.to, end: after.from }))
+    })
 }
 
 impl FromIterator<(Box<[Branch]>, u64)> for Fragments {
@@ -153,7 +167,8 @@ mod tests {
     #[test]
     fn runs_lie_between_branches_and_ends_elsewhere_are_no_branches() {
         let mut fragments = Fragments::default();
-        fragments.add(&[branch(ELSEWHERE, 0x10), branch(0x18, 0x30), branch(0x3c, ELSEWHERE)], 3);
+        let (call, back) = (branch(0x3c, ELSEWHERE), branch(ELSEWHERE, 0x40));
+        fragments.add(&[branch(ELSEWHERE, 0x10), branch(0x18, 0x30), call, back], 3);
         let runs: Vec<_> = fragments.straight_runs().into_iter().collect();
         let run = |start, end| StraightRun { start, end };
         assert_eq!(runs, [(run(0x10, 0x18), 3), (run(0x30, 0x3c), 3)]);

@@ -6,11 +6,14 @@
 //! | trap | what is done |
 //! |---|---|
 //! | the newest entry repeats the next one (seen on Intel) | dropped, unless the loop is short |
-//! | a branch into the kernel, or back | ends the fragment, and the return starts another |
-//! | a branch into another binary, or back | the same in each of both |
+//! | a branch into the kernel, or back | ends all fragments, and the return starts another |
+//! | a branch into another binary, or back | each of both has its own fragment |
 //! | code cannot have run straight from one entry to the next | another fragment starts |
 //! | a transaction aborted | the entry is no branch: another fragment starts |
 //! | a branch of a wrong speculation, or not taken | dropped, as if it were not there |
+//!
+//! Interrupts may enter the kernel anywhere, so nothing is known of the path around it. A call to a
+//! library comes back to where it was made: the caller's fragment goes on.
 //!
 //! The rule for the newest entry is that of AutoFDO (`PerfDataSampleReader::Append` in its
 //! `sample_reader.cc`), with the limit that its published totals were made with.
@@ -133,20 +136,8 @@ impl BinaryBranches {
         let mut found = Self { addressing, dropped: self.dropped.clone(), ..Self::default() };
         let mut part = Vec::new();
         for (fragment, times) in self.fragments.iter() {
-            for branch in fragment {
-                let branch = Branch { from: place(branch.from), to: place(branch.to) };
-                if branch.from == ELSEWHERE && !part.is_empty() {
-                    found.fragments.add(&part, times);
-                    part.clear();
-                }
-                if branch != (Branch { from: ELSEWHERE, to: ELSEWHERE }) {
-                    part.push(branch);
-                }
-                if branch.to == ELSEWHERE {
-                    found.fragments.add(&part, times);
-                    part.clear();
-                }
-            }
+            let branch = |b: &Branch| Branch { from: place(b.from), to: place(b.to) };
+            part.extend(fragment.iter().map(branch).filter(|b| !b.is_outside()));
             found.fragments.add(&part, times);
             part.clear();
         }
@@ -172,18 +163,28 @@ pub struct BranchRecording {
     pub binaries: BTreeMap<String, BinaryBranches>,
 }
 
-/// How often each fragment was seen.
-type FragmentCounts = HashMap<Box<[Branch]>, u64>;
+/// Sums of one binary.
+#[derive(Debug, Default)]
+struct BinarySums {
+    /// All but the fragments.
+    seen: BinaryBranches,
+    /// A hash finds a known fragment sooner than an order does.
+    fragments: HashMap<Box<[Branch]>, u64>,
+    /// The fragment at hand.
+    at_hand: Vec<Branch>,
+}
 
 /// Sums up samples as they come.
 #[derive(Debug, Default)]
 pub(crate) struct SampleSums {
     pub(crate) spaces: AddressSpaces,
     pub(crate) totals: RecordingTotals,
-    /// By the binary's number. The fragments are in the second part: a hash finds one sooner.
-    binaries: Vec<(BinaryBranches, FragmentCounts)>,
-    /// The fragment at hand.
-    fragment: Vec<Branch>,
+    /// By the binary's number.
+    binaries: Vec<BinarySums>,
+    /// Binaries with a fragment at hand.
+    at_hand: Vec<BinaryNumber>,
+    /// Where the straight run at hand started, unless it is elsewhere.
+    run: Option<(BinaryNumber, u64)>,
     /// All user addresses are those of one binary: the input has no mappings.
     as_they_are: Option<BinaryNumber>,
 }
@@ -206,119 +207,125 @@ impl SampleSums {
         if let Some(Whereabouts::InBinary(binary, offset)) =
             at.map(|address| self.resolve(process, address))
         {
-            add(&mut self.of(binary).sampled, offset, 1);
+            add(&mut self.of(binary).seen.sampled, offset, 1);
         }
         let repeats = matches!(stack, [newest, next, ..] if repeats(*newest, *next));
-        // Where the run before an entry started.
-        let mut current: Option<(BinaryNumber, u64)> = None;
         for (depth, entry) in stack.iter().enumerate().rev() {
             let from = self.resolve(process, entry.from);
             let to = self.resolve(process, entry.to);
             match to {
                 Whereabouts::InBinary(..) => {}
                 Whereabouts::Kernel => self.totals.into_kernel += 1,
-                Whereabouts::Unknown => self.totals.into_unknown += 1,
+                Whereabouts::Unknown | Whereabouts::Unrecorded => self.totals.into_unknown += 1,
             }
-            let flaw = if depth == 0 && repeats { Some(Dropped::RepeatedTop) } else { entry.flaw };
-            if let Some(flaw) = flaw {
-                self.drop(flaw, to);
-                if flaw == Dropped::Aborted {
-                    self.finish(&mut current);
-                    self.enter(to, &mut current);
+            match if depth == 0 && repeats { Some(Dropped::RepeatedTop) } else { entry.flaw } {
+                None => self.follow(entry.is_mispredicted, from, to),
+                Some(flaw) => {
+                    self.drop(flaw, to);
+                    if flaw == Dropped::Aborted {
+                        self.finish();
+                        self.reach(to);
+                    }
                 }
-                continue;
             }
-            self.follow(entry.is_mispredicted, from, to, &mut current);
         }
-        self.finish(&mut current);
+        self.finish();
     }
 
-    /// Adds a branch to the fragment at hand, or ends it there.
-    fn follow(
-        &mut self,
-        is_mispredicted: bool,
-        from: Whereabouts,
-        to: Whereabouts,
-        current: &mut Option<(BinaryNumber, u64)>,
-    ) {
-        let Whereabouts::InBinary(binary, end) = from else {
-            self.finish(current);
-            return self.enter(to, current);
-        };
-        if let Some((before, start)) = *current {
-            let is_straight =
-                before == binary && end.checked_sub(start).is_some_and(|run| run <= LONGEST_RUN);
-            if !is_straight {
-                self.drop(Dropped::ImplausibleRun, from);
-                self.finish(current);
+    /// Adds a branch to the fragments at hand, or ends them there.
+    fn follow(&mut self, is_mispredicted: bool, from: Whereabouts, to: Whereabouts) {
+        use Whereabouts::{InBinary, Kernel, Unknown, Unrecorded};
+        let is_plausible = match (from, self.run) {
+            (Kernel | Unrecorded, _) => {
+                self.finish();
+                true
             }
+            (InBinary(binary, end), Some((before, start))) => {
+                binary == before && end.checked_sub(start).is_some_and(|run| run <= LONGEST_RUN)
+            }
+            // Nobody came here: only the first entry may say so.
+            (InBinary(..), None) => self.at_hand.is_empty(),
+            (Unknown, run) => run.is_none(),
+        };
+        if !is_plausible {
+            self.drop(Dropped::ImplausibleRun, from);
+            self.finish();
         }
-        match to {
-            Whereabouts::InBinary(reached, to) if reached == binary => {
-                let branch = Branch { from: end, to };
-                self.fragment.push(branch);
-                *current = Some((binary, to));
+        match (from, to) {
+            (InBinary(binary, from), InBinary(reached, to)) if binary == reached => {
+                let branch = Branch { from, to };
+                self.push(binary, branch);
+                self.run = Some((binary, to));
                 if is_mispredicted {
-                    add(&mut self.of(binary).mispredicted, branch, 1);
+                    add(&mut self.of(binary).seen.mispredicted, branch, 1);
                 }
             }
             _ => {
-                self.fragment.push(Branch { from: end, to: ELSEWHERE });
-                *current = Some((binary, ELSEWHERE));
-                self.finish(current);
-                self.enter(to, current);
+                if let InBinary(binary, from) = from {
+                    self.push(binary, Branch { from, to: ELSEWHERE });
+                }
+                if let Kernel | Unrecorded = to {
+                    self.finish();
+                }
+                self.reach(to);
             }
         }
     }
 
-    /// A fragment starts where a branch from elsewhere leads.
-    fn enter(&mut self, to: Whereabouts, current: &mut Option<(BinaryNumber, u64)>) {
-        if let Whereabouts::InBinary(binary, to) = to {
-            self.fragment.push(Branch { from: ELSEWHERE, to });
-            *current = Some((binary, to));
+    /// A branch from elsewhere leads to here.
+    fn reach(&mut self, to: Whereabouts) {
+        self.run = match to {
+            Whereabouts::InBinary(binary, to) => {
+                self.push(binary, Branch { from: ELSEWHERE, to });
+                Some((binary, to))
+            }
+            _ => None,
+        };
+    }
+
+    fn push(&mut self, binary: BinaryNumber, branch: Branch) {
+        let at_hand = &mut self.of(binary).at_hand;
+        at_hand.push(branch);
+        if at_hand.len() == 1 {
+            self.at_hand.push(binary);
         }
     }
 
-    fn finish(&mut self, current: &mut Option<(BinaryNumber, u64)>) {
-        if let Some((binary, _)) = current.take() {
-            let fragment = std::mem::take(&mut self.fragment);
-            self.of(binary);
-            let counts = &mut self.binaries[binary.0].1;
-            match counts.get_mut(&*fragment) {
+    /// Ends the fragments at hand.
+    fn finish(&mut self) {
+        self.run = None;
+        for BinaryNumber(number) in self.at_hand.drain(..) {
+            let BinarySums { fragments, at_hand, .. } = &mut self.binaries[number];
+            match fragments.get_mut(&**at_hand) {
                 Some(times) => *times += 1,
                 None => {
-                    counts.insert(fragment.as_slice().into(), 1);
+                    fragments.insert(at_hand.as_slice().into(), 1);
                 }
             }
-            self.fragment = fragment;
-            self.fragment.clear();
+            at_hand.clear();
         }
     }
 
     fn drop(&mut self, why: Dropped, place: Whereabouts) {
         add(&mut self.totals.dropped, why, 1);
         if let Whereabouts::InBinary(binary, _) = place {
-            add(&mut self.of(binary).dropped, why, 1);
+            add(&mut self.of(binary).seen.dropped, why, 1);
         }
     }
 
     fn resolve(&self, process: i32, address: u64) -> Whereabouts {
         let place = self.spaces.resolve(process, address);
         match (place, self.as_they_are) {
-            // Zero stands for an end that the processor did not record.
-            (Whereabouts::Unknown, Some(binary)) if address != 0 => {
-                Whereabouts::InBinary(binary, address)
-            }
+            (Whereabouts::Unknown, Some(binary)) => Whereabouts::InBinary(binary, address),
             _ => place,
         }
     }
 
-    /// What was seen of a binary.
-    fn of(&mut self, BinaryNumber(number): BinaryNumber) -> &mut BinaryBranches {
+    fn of(&mut self, BinaryNumber(number): BinaryNumber) -> &mut BinarySums {
         if self.binaries.len() <= number {
-            self.binaries.resize_with(number + 1, Default::default);
+            self.binaries.resize_with(number + 1, BinarySums::default);
         }
-        &mut self.binaries[number].0
+        &mut self.binaries[number]
     }
 
     /// The sums. Binaries of which nothing was seen are left out.
@@ -328,10 +335,10 @@ impl SampleSums {
             None => Addressing::FileOffsets,
         };
         let paths = self.spaces.into_paths().into_iter().map(String::from);
-        let seen = self.binaries.into_iter().map(|(seen, counts)| BinaryBranches {
+        let seen = self.binaries.into_iter().map(|sums| BinaryBranches {
             addressing,
-            fragments: counts.into_iter().collect(),
-            ..seen
+            fragments: sums.fragments.into_iter().collect(),
+            ..sums.seen
         });
         let of_none = BinaryBranches { addressing, ..BinaryBranches::default() };
         let binaries = paths.zip(seen).filter(|(_, seen)| *seen != of_none).collect();
@@ -373,8 +380,8 @@ mod tests {
         let found = seen(Addressing::FileOffsets).at_addresses(&segments());
         let branch = |from, to| Branch { from, to };
         let mut fragments = Fragments::default();
-        fragments.add(&[branch(ELSEWHERE, 0x40_1010), branch(0x40_1018, ELSEWHERE)], 2);
-        fragments.add(&[branch(ELSEWHERE, 0x40_1020)], 2);
+        let (enters, leaves) = (branch(ELSEWHERE, 0x40_1010), branch(0x40_1018, ELSEWHERE));
+        fragments.add(&[enters, leaves, branch(ELSEWHERE, 0x40_1020)], 2);
         assert_eq!(found.fragments, fragments);
         assert_eq!(found.mispredicted, [(branch(0x40_1018, 0x40_1010), 3)].into());
         assert_eq!(found.sampled, [(0x40_1014, 4)].into());
@@ -388,6 +395,6 @@ mod tests {
         let offsets = seen(Addressing::FileOffsets).at_file_offsets(&segments());
         let there_and_back = offsets.at_addresses(&segments()).at_file_offsets(&segments());
         assert_eq!(there_and_back, offsets);
-        assert_eq!(offsets.fragments.total(), 4);
+        assert_eq!(offsets.fragments.total(), 2);
     }
 }

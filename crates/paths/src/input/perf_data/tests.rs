@@ -118,23 +118,44 @@ fn a_process_that_ran_before_the_recording_has_its_own_mappings() {
 fn a_stack_that_crosses_binaries_is_a_fragment_in_each() {
     let mut file = PerfDataWriter::of_program();
     file.map(7, 0x7f00_0000_0000, 0x1000, 0, "/lib/libc.so");
-    file.sample(
-        7,
-        &[
-            entry(0x40_0028, 0x40_0010),
-            entry(0x7f00_0000_0130, 0x40_0024),
-            entry(0x7f00_0000_0110, 0x7f00_0000_0120),
-            entry(0x40_0020, 0x7f00_0000_0100),
-            entry(0x40_0008, 0x40_0018),
-        ],
-    );
+    let to_library_and_back = [
+        entry(0x40_0028, 0x40_0010),
+        entry(0x7f00_0000_0130, 0x40_0024),
+        entry(0x7f00_0000_0110, 0x7f00_0000_0120),
+        entry(0x40_0020, 0x7f00_0000_0100),
+        entry(0x40_0008, 0x40_0018),
+    ];
+    let program: &[(u64, u64)] = &[(8, 0x18), (0x20, ELSEWHERE), (ELSEWHERE, 0x24), (0x28, 0x10)];
+    // Code made at run time is no binary, but comes back just so.
+    let base = |address| if address < 0x7f00_0000_0000 { address } else { address + 0x2000 };
+    let to_code_made = to_library_and_back.map(|(from, to, flags)| (base(from), base(to), flags));
+    for stack in [to_library_and_back, to_code_made] {
+        file.sample(7, &stack);
+    }
     let recording = read(&file);
-    let program: [(&[(u64, u64)], u64); 2] =
-        [(&[(8, 0x18), (0x20, ELSEWHERE)], 1), (&[(ELSEWHERE, 0x24), (0x28, 0x10)], 1)];
-    assert_eq!(recording.binaries["/bin/program"].fragments, fragments(program));
+    assert_eq!(recording.binaries["/bin/program"].fragments, fragments([(program, 2)]));
     let libc = &recording.binaries["/lib/libc.so"];
     let inside: &[(u64, u64)] = &[(ELSEWHERE, 0x100), (0x110, 0x120), (0x130, ELSEWHERE)];
     assert_eq!(libc.fragments, fragments([(inside, 1)]));
+    assert_eq!(recording.totals.into_unknown, 2);
+    assert_eq!(recording.totals.dropped, [].into());
+}
+
+#[test]
+fn what_the_processor_did_not_record_ends_a_fragment() {
+    let mut file = PerfDataWriter::of_program();
+    file.sample(7, &[entry(0, 0x40_0024), entry(0x40_0020, 0), entry(0x40_0008, 0x40_0018)]);
+    // From elsewhere it came to nowhere, and yet it was here.
+    file.sample(7, &[entry(0x40_0050, 0x40_0040), entry(0x40_0030, 0x7000_0000)]);
+    let recording = read(&file);
+    let expected: [(&[(u64, u64)], u64); 4] = [
+        (&[(8, 0x18), (0x20, ELSEWHERE)], 1),
+        (&[(ELSEWHERE, 0x24)], 1),
+        (&[(0x30, ELSEWHERE)], 1),
+        (&[(0x50, 0x40)], 1),
+    ];
+    assert_eq!(only(&recording).fragments, fragments(expected));
+    assert_eq!(recording.totals.dropped, [(Dropped::ImplausibleRun, 1)].into());
 }
 
 #[test]
