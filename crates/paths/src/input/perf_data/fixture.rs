@@ -25,13 +25,14 @@ impl RecordedEvent {
         Self { parts, read_format: 0, branch_kinds: ANY_OF_USER, ids: vec![] }
     }
 
-    fn attributes(&self) -> Vec<u8> {
-        // The size that perf 6.1 writes.
-        let mut attributes = vec![0; 128];
+    fn attributes(&self, size: usize) -> Vec<u8> {
+        let mut attributes = vec![0; size];
         let mut put = |at: usize, value: u64| {
-            attributes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            if let Some(field) = attributes.get_mut(at..at + 8) {
+                field.copy_from_slice(&value.to_le_bytes());
+            }
         };
-        put(0, 128 << 32);
+        put(0, (size as u64) << 32);
         put(16, 500_000);
         put(24, self.parts);
         put(32, self.read_format);
@@ -47,7 +48,12 @@ pub(super) struct PerfDataWriter {
     pub(super) records: Vec<u8>,
     /// Time passes with each record, in nanoseconds.
     pub(super) now: u64,
+    /// The size of an event's attributes. It tells versions of perf apart.
+    pub(super) attribute_size: usize,
 }
+
+/// What perf 6.1 writes.
+pub(super) const ATTRIBUTE_SIZE: usize = 128;
 
 impl PerfDataWriter {
     pub(super) fn new() -> Self {
@@ -55,7 +61,12 @@ impl PerfDataWriter {
     }
 
     pub(super) fn of(events: impl Into<Vec<RecordedEvent>>) -> Self {
-        Self { events: events.into(), records: Vec::new(), now: 1_000_000 }
+        Self {
+            events: events.into(),
+            records: Vec::new(),
+            now: 1_000_000,
+            attribute_size: ATTRIBUTE_SIZE,
+        }
     }
 
     /// A program at 0x400000 in process 7, its text being the first 64 KiB of its file.
@@ -187,7 +198,8 @@ impl PerfDataWriter {
 
     /// As `perf record -o FILE` leaves it.
     pub(super) fn file(&self) -> Vec<u8> {
-        let attributes: Vec<_> = self.events.iter().map(RecordedEvent::attributes).collect();
+        let attributes = |event: &RecordedEvent| event.attributes(self.attribute_size);
+        let attributes: Vec<_> = self.events.iter().map(attributes).collect();
         let entry_size = attributes[0].len() + 16;
         let ids_size: usize = self.events.iter().map(|event| 8 * event.ids.len()).sum();
         let attributes_at = 104 + ids_size;
@@ -215,7 +227,7 @@ impl PerfDataWriter {
     pub(super) fn pipe(&self) -> Vec<u8> {
         let mut start = Self::of([]);
         for event in &self.events {
-            let mut body = event.attributes();
+            let mut body = event.attributes(self.attribute_size);
             event.ids.iter().for_each(|id| body.extend(id.to_le_bytes()));
             start.record(HEADER_ATTR, 0, &body);
         }

@@ -1,4 +1,4 @@
-use super::fixture::{ANY_OF_USER, PerfDataWriter, RecordedEvent, entry};
+use super::fixture::{ANY_OF_USER, ATTRIBUTE_SIZE, PerfDataWriter, RecordedEvent, entry};
 use super::*;
 use crate::fragments::{Branch, ELSEWHERE, Fragments};
 use crate::samples::{Addressing, BinaryBranches};
@@ -256,6 +256,23 @@ fn whatever_else_a_sample_holds_is_skipped() {
 }
 
 #[test]
+fn attributes_of_all_versions_of_perf() {
+    // PERF_ATTR_SIZE_VER0 to 8 of the kernel. Later ones have more.
+    for size in [64, 72, 80, 96, 104, 112, 120, 128, 136, 200] {
+        let mut file = PerfDataWriter { attribute_size: size, ..PerfDataWriter::of_program() };
+        file.sample(7, &[entry(0x40_0020, 0x40_0010)]);
+        for input in [file.file(), file.pipe()] {
+            let seen = read_perf_data(&*input).unwrap();
+            assert_eq!(only(&seen).fragments, fragments([(&[(0x20, 0x10)], 1)]), "{size}");
+        }
+    }
+    for size in [0, 40, 47] {
+        let file = PerfDataWriter { attribute_size: size, ..PerfDataWriter::of_program() };
+        assert!(matches!(read_perf_data(&*file.file()), Err(BranchInputError::Damaged { .. })));
+    }
+}
+
+#[test]
 fn call_stacks_and_chosen_kinds_of_branches_are_no_paths() {
     let any_call = 1 << 4;
     for kinds in [CALL_STACK | 1, any_call, ANY_BRANCH | BY_TRANSACTION] {
@@ -319,7 +336,7 @@ fn an_event_among_the_records_counts_from_then_on() {
     let pipe = file.pipe();
     file.sample_of(1, 2, 7, &[entry(0x40_0020, 0x40_0010)]);
     // The second event's attributes, as a pipe has them, in front of the records of a file.
-    let attributes = (8 + 128 + 8) as usize;
+    let attributes = 8 + ATTRIBUTE_SIZE + 8;
     file.records.splice(0..0, pipe[16 + attributes..][..attributes].iter().copied());
     file.events.truncate(1);
     assert_eq!(only(&read(&file)).fragments, fragments([(&[(0x20, 0x10)], 1)]));
