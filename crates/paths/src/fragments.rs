@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 /// Stands for an address that is not in the binary: it is in another one, in the kernel, or
-/// unknown. A fragment goes on behind a call to another binary: a branch to elsewhere, then one from
-/// elsewhere.
+/// unknown. A fragment goes on behind a call to another binary: a branch to elsewhere, then one
+/// from elsewhere.
 pub const ELSEWHERE: u64 = u64::MAX;
 
 /// A taken branch. Both are virtual addresses as the binary's file states them, or [`ELSEWHERE`].

@@ -13,10 +13,10 @@
 //! perf script -F pid,ip,brstack --show-mmap-events --show-task-events
 //! ```
 //!
-//! Without mappings or processes the addresses are taken as those of one binary. Whatever else perf prints is
-//! skipped: a command, a time, a call chain, symbols.
+//! Without mappings or processes the addresses are taken as those of one binary. Whatever else perf
+//! prints is skipped: a command, a time, a call chain, symbols.
 
-use super::lines::{Lines, hexadecimal};
+use super::lines::{NumberedLines, hexadecimal};
 use super::{BranchInputError, finished};
 use crate::samples::{BranchRecording, Dropped, SampleSums, StackEntry};
 use std::io::BufRead;
@@ -29,7 +29,7 @@ const ADDRESS_COLUMNS: usize = 16;
 /// # Errors
 /// If there is no branch stack in it, or one cannot be read.
 pub fn read_brstack_text(input: impl BufRead) -> Result<BranchRecording, BranchInputError> {
-    let mut lines = Lines::new(input);
+    let mut lines = NumberedLines::new(input);
     let mut sums = SampleSums::default();
     // A call chain stands between the process of a sample and its branch stack.
     let mut process = None;

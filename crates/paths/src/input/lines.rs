@@ -1,4 +1,4 @@
-//! Lines of a text, numbered, of bounded length.
+//! NumberedLines of a text, numbered, of bounded length.
 
 use super::BranchInputError;
 use std::io::{BufRead, Read};
@@ -7,14 +7,14 @@ use std::io::{BufRead, Read};
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// The lines of a text.
-pub(super) struct Lines<R> {
+pub(super) struct NumberedLines<R> {
     input: R,
     bytes: Vec<u8>,
     /// The number of the line last read, from one.
     pub(super) number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> NumberedLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input, bytes: Vec::new(), number: 0 }
     }

@@ -15,7 +15,7 @@
 //! there is less of paths in such a file than in a recording.
 
 use super::BranchInputError;
-use super::lines::{Lines, hexadecimal};
+use super::lines::{NumberedLines, hexadecimal};
 use crate::fragments::{Branch, ELSEWHERE, add};
 use crate::samples::{BinaryBranches, BranchRecording};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub(super) const KINDS: &[u8] = b"TRSEBFfr";
 /// # Errors
 /// If a line cannot be read, or there is no branch.
 pub fn read_preaggregated(input: impl BufRead) -> Result<BranchRecording, BranchInputError> {
-    let mut lines = Lines::new(input);
+    let mut lines = NumberedLines::new(input);
     let mut recording = BranchRecording::default();
     while let Some(line) = lines.next()? {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
