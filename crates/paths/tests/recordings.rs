@@ -1,7 +1,8 @@
 //! Recordings by others, with totals that are known.
 
 use pinwise_paths::{
-    BinaryBranches, BranchInputError, BranchRecording, Dropped, StraightRun, read_perf_data,
+    BinaryBranches, BranchInputError, BranchRecording, Dropped, StraightRun, autofdo_text,
+    read_perf_data,
 };
 use pinwise_synthetic::shared_data;
 use std::fs::File;
@@ -30,6 +31,9 @@ fn a_recording_of_westmere_has_its_published_totals() {
     assert_eq!(runs.values().sum::<u64>(), 134_622);
     let bytes = runs.iter().map(|(run, times)| (run.end - run.start + 1) * times).sum::<u64>();
     assert_eq!(bytes, 5_383_657);
+
+    let text = autofdo_text(program);
+    assert!(text.starts_with("357\n") && text.contains("\n4e80-4e8e:1134\n"));
 }
 
 #[test]
