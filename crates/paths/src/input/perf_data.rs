@@ -303,11 +303,14 @@ impl<R: Read> PerfDataReader<R> {
             let at = usize::try_from(at).ok()?;
             preface.get(at..at.checked_add(usize::try_from(size).ok()?)?)
         };
-        for entry in section(at, all)?.chunks_exact(usize::try_from(size).ok().filter(|n| *n > 16)?)
-        {
+        let size = usize::try_from(size).ok().filter(|size| *size > 16)?;
+        let mut room_for_ids = preface.len();
+        for entry in section(at, all)?.chunks_exact(size) {
             let (attributes, ids) = entry.split_at(entry.len() - 16);
             let mut fields = Fields(ids);
             let ids = section(fields.u64()?, fields.u64()?)?;
+            // Events do not share ids: else each of many could claim all bytes.
+            room_for_ids = room_for_ids.checked_sub(ids.len())?;
             self.events.add(EventLayout::of(attributes)?, ids);
         }
         Some(())
@@ -333,6 +336,7 @@ impl<R: Read> PerfDataReader<R> {
             };
             body.resize(length, 0);
             self.bytes.read_exact(&mut body)?;
+            let mut due = Vec::new();
             match kind {
                 HEADER_ATTR => self.header_attr(&body).ok_or(damaged)?,
                 TRACING_DATA => {
@@ -345,29 +349,26 @@ impl<R: Read> PerfDataReader<R> {
                     self.bytes.skip(size)?;
                 }
                 COMPRESSED | COMPRESSED2 => return Err(BranchInputError::Compressed),
-                FINISHED_ROUND => {
-                    for record in self.queue.finish_round() {
-                        take(&mut self.sums, &self.events, &record)?;
-                    }
-                }
+                FINISHED_ROUND => due = self.queue.finish_round(),
                 MMAP | MMAP2 | COMM | FORK | EXIT | SAMPLE | LOST | LOST_SAMPLES => {
                     let time = self.events.time(kind, &body);
                     let record = WaitingRecord::new(time, kind, misc, &body);
-                    if time.is_none() {
-                        take(&mut self.sums, &self.events, &record)?;
-                    } else if let Some(records) = self.queue.push(record) {
-                        for record in records {
-                            take(&mut self.sums, &self.events, &record)?;
-                        }
+                    match time {
+                        Some(_) => due = self.queue.push(record),
+                        None => due.push(record),
                     }
                 }
                 _ => {}
             }
+            self.take(&due)?;
         }
-        for record in self.queue.finish() {
-            take(&mut self.sums, &self.events, &record)?;
-        }
-        Ok(())
+        let rest = self.queue.finish();
+        self.take(&rest)
+    }
+
+    /// Takes records whose turn has come.
+    fn take(&mut self, records: &[WaitingRecord]) -> Result<(), BranchInputError> {
+        records.iter().try_for_each(|record| take(&mut self.sums, &self.events, record))
     }
 
     /// An event of a pipe, or one that `perf inject` made: attributes, then ids.
@@ -533,17 +534,17 @@ struct RecordQueue {
 
 impl RecordQueue {
     /// Adds a record. If too much waits, gives the older half.
-    fn push(&mut self, mut record: WaitingRecord) -> Option<Vec<WaitingRecord>> {
+    fn push(&mut self, mut record: WaitingRecord) -> Vec<WaitingRecord> {
         self.pushed += 1;
         record.number = self.pushed;
         self.newest = self.newest.max(record.time);
         self.size += record.size();
         self.heap.push(record);
-        (self.size > LARGEST_ROUND).then(|| {
-            let half = self.size / 2;
-            let pop = || self.pop_if(|queue, _| queue.size > half);
-            std::iter::from_fn(pop).collect()
-        })
+        if self.size <= LARGEST_ROUND {
+            return Vec::new();
+        }
+        let half = self.size / 2;
+        std::iter::from_fn(|| self.pop_if(|queue, _| queue.size > half)).collect()
     }
 
     /// A round ends: gives what is due.

@@ -416,6 +416,19 @@ fn lengths_that_a_file_states_are_not_believed() {
 }
 
 #[test]
+fn events_that_all_claim_the_same_ids_are_refused() {
+    let event = || RecordedEvent { ids: vec![1; 40], ..RecordedEvent::branches() };
+    let mut bytes = PerfDataWriter::of([event(), event(), event(), event()]).file();
+    let entries = 104 + 4 * 40 * 8;
+    for entry in 0..4 {
+        let ids = entries + (entry + 1) * (ATTRIBUTE_SIZE + 16) - 16;
+        bytes[ids..ids + 8].copy_from_slice(&104_u64.to_le_bytes());
+        bytes[ids + 8..ids + 16].copy_from_slice(&(4 * 40 * 8_u64).to_le_bytes());
+    }
+    assert!(matches!(read_perf_data(&*bytes), Err(BranchInputError::Damaged { at: 16 })));
+}
+
+#[test]
 fn each_kind_of_unusable_recording_has_its_own_advice() {
     let advice = |bytes: &[u8]| read_perf_data(bytes).unwrap_err().to_string();
     let mut file = PerfDataWriter::of_program();
@@ -442,7 +455,7 @@ fn records_wait_in_bounded_memory_and_come_out_in_order() {
     for number in 0..4_000 {
         let time = if number % 2 == 0 { number } else { number + 50 };
         let record = WaitingRecord::new(Some(1 + time), SAMPLE, 0, &body);
-        taken.extend(queue.push(record).into_iter().flatten().map(|record| record.time));
+        taken.extend(queue.push(record).into_iter().map(|record| record.time));
         assert!(queue.size <= LARGEST_ROUND);
     }
     taken.extend(queue.finish().into_iter().map(|record| record.time));
