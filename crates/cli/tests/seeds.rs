@@ -36,6 +36,7 @@ macro_rules! targets {
 }
 
 targets! {
+    brstack_text: "../../../fuzz/targets/brstack_text.rs",
     capture: "../../../fuzz/targets/capture.rs",
     column: "../../../fuzz/targets/column.rs",
     counter_model: "../../../fuzz/targets/counter_model.rs",
@@ -45,9 +46,11 @@ targets! {
     latency: "../../../fuzz/targets/latency.rs",
     metric: "../../../fuzz/targets/metric.rs",
     numa_maps: "../../../fuzz/targets/numa_maps.rs",
+    perf_data: "../../../fuzz/targets/perf_data.rs",
     perf_record: "../../../fuzz/targets/perf_record.rs",
     perf_stat: "../../../fuzz/targets/perf_stat.rs",
     plan: "../../../fuzz/targets/plan.rs",
+    preaggregated: "../../../fuzz/targets/preaggregated.rs",
     processor: "../../../fuzz/targets/processor.rs",
     prometheus: "../../../fuzz/targets/prometheus.rs",
     shape: "../../../fuzz/targets/shape.rs",

@@ -15,9 +15,9 @@ mod price;
 use crate::BlackBox;
 use crate::optimum::incremental::Incremental;
 use crate::optimum::{ProofProgress, TopN};
-use branch::{ASK, Branch, BranchFindings, ROUNDING};
+use branch::{ASK, BranchFindings, ProofBranch, ROUNDING};
 use completion::Completion;
-use fragment::{Fragments, Holding};
+use fragment::{Holding, ProofFragments};
 
 /// Shares between which prices are linear, at most.
 const MOST_KNOTS: usize = 10;
@@ -45,7 +45,7 @@ pub(crate) fn prove(
     go_on: &mut dyn FnMut(&ProofProgress) -> bool,
 ) -> Option<Proof> {
     let best = top.best();
-    let fragments = Fragments::new(blackbox, || {
+    let fragments = ProofFragments::new(blackbox, || {
         go_on(&ProofProgress { steps: 0, looked: 0, best, upper: ceiling })
     })?;
     let (thread_kinds, local) = (blackbox.thread_kinds(), blackbox.local());
@@ -103,7 +103,7 @@ pub(crate) fn prove(
         candidates
             .iter_mut()
             .for_each(|candidates| candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a])));
-        let branch = Branch {
+        let branch = ProofBranch {
             blackbox,
             fragments: &fragments,
             prices: &prices,
@@ -150,7 +150,7 @@ pub(crate) fn prove(
 
 /// The shares between which prices are linear. They are those that threads keep where it is best,
 /// since there prices have to be right.
-fn knots(fragments: &Fragments, top: &TopN, moving: &mut Incremental<'_>) -> Option<Vec<f64>> {
+fn knots(fragments: &ProofFragments, top: &TopN, moving: &mut Incremental<'_>) -> Option<Vec<f64>> {
     let most = fragments
         .holdings
         .iter()

@@ -7,7 +7,7 @@
 //! above the floor.
 
 use super::completion::Completion;
-use super::fragment::{Cut, Fragments, InstanceThreads};
+use super::fragment::{Cut, InstanceThreads, ProofFragments};
 use super::price::Prices;
 use crate::BlackBox;
 use crate::optimum::TopN;
@@ -21,9 +21,9 @@ pub(crate) const ASK: u64 = 1 << 18;
 pub(crate) const ROUNDING: f64 = 1e-11;
 
 /// What is gone through, and what for.
-pub(crate) struct Branch<'a> {
+pub(crate) struct ProofBranch<'a> {
     pub(crate) blackbox: &'a BlackBox,
-    pub(crate) fragments: &'a Fragments,
+    pub(crate) fragments: &'a ProofFragments,
     pub(crate) prices: &'a Prices,
     pub(crate) completion: &'a Completion,
     /// The price of every holding.
@@ -62,7 +62,7 @@ pub(crate) struct BranchFindings<'a, 'b> {
 #[derive(Clone, Copy)]
 struct Given {
     domain: usize,
-    /// The index of a holding in [`Fragments::holdings`].
+    /// The index of a holding in [`ProofFragments::holdings`].
     holding: usize,
     part: usize,
     price: f64,
@@ -93,7 +93,7 @@ impl BranchFindings<'_, '_> {
     }
 }
 
-impl Branch<'_> {
+impl ProofBranch<'_> {
     /// Gives the domains from `domain` on holdings, the first from candidate `from` on. `worth` is
     /// what those given before cost, with all that is paid besides.
     pub(crate) fn give(

@@ -1,6 +1,6 @@
 //! The highest possible worth of further domains, by the threads of each kind that are left.
 
-use super::fragment::Fragments;
+use super::fragment::ProofFragments;
 use std::collections::HashMap;
 
 /// Steps of filling the table at most; beyond, the bound does without it.
@@ -21,7 +21,7 @@ impl Completion {
     /// For the domains of these `builds`, which are filled from the first to the last. There are
     /// `counts` threads of each kind. `values` are the prices of all holdings.
     pub(crate) fn new(
-        fragments: &Fragments,
+        fragments: &ProofFragments,
         values: &[f64],
         builds: &[usize],
         counts: &[usize],

@@ -48,7 +48,7 @@ type Offer = (usize, f64);
 
 /// All fragments, cuts and holdings of a workload.
 #[derive(Clone, Debug)]
-pub(crate) struct Fragments {
+pub(crate) struct ProofFragments {
     /// How many threads each fragment has.
     pub(crate) sizes: Vec<usize>,
     pub(crate) cuts: Vec<Cut>,
@@ -69,7 +69,7 @@ pub(crate) struct Fragments {
 /// application.
 type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
-impl Fragments {
+impl ProofFragments {
     /// `None` if there are too many, or if `go_on` returns false. It is called before each content.
     pub(crate) fn new(blackbox: &BlackBox, mut go_on: impl FnMut() -> bool) -> Option<Self> {
         let mut numbers = Numbers::new();

@@ -20,7 +20,7 @@
 //! Networks 49, 2007). The solver's result is only a proposal. So `r` is computed from `h`, and the
 //! bound from both.
 
-use super::fragment::{Fragments, Holding};
+use super::fragment::{Holding, ProofFragments};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
 
 /// Holdings added in one round at most.
@@ -76,7 +76,7 @@ impl Prices {
 
     /// Those whose prices are given: what they leave to pay for an instance follows.
     fn new(
-        fragments: &Fragments,
+        fragments: &ProofFragments,
         knots: Vec<f64>,
         prices: Vec<Vec<f64>>,
         applications: usize,
@@ -94,7 +94,7 @@ impl Prices {
 
     /// The first prices. An instance at its best is shared among its fragments by size, in
     /// proportion to the share kept.
-    fn by_size(fragments: &Fragments, knots: Vec<f64>, applications: usize) -> Self {
+    fn by_size(fragments: &ProofFragments, knots: Vec<f64>, applications: usize) -> Self {
         let mut prices = vec![vec![0.0; knots.len()]; fragments.sizes.len()];
         for cut in &fragments.cuts {
             let threads: usize =
@@ -110,7 +110,7 @@ impl Prices {
         Self::new(fragments, knots, prices, applications)
     }
 
-    fn halfway(&self, other: &Self, fragments: &Fragments) -> Self {
+    fn halfway(&self, other: &Self, fragments: &ProofFragments) -> Self {
         let mean =
             |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
         let prices = self.prices.iter().zip(&other.prices).map(mean).collect();
@@ -118,7 +118,7 @@ impl Prices {
     }
 
     /// The same prices with more knots.
-    fn at(&self, fragments: &Fragments, knots: Vec<f64>) -> Self {
+    fn at(&self, fragments: &ProofFragments, knots: Vec<f64>) -> Self {
         let prices = (0..self.prices.len())
             .map(|fragment| knots.iter().map(|knot| self.of(fragment, *knot)).collect());
         Self::new(fragments, knots.clone(), prices.collect(), self.rest.len())
@@ -145,7 +145,7 @@ struct LinearProgram {
 impl LinearProgram {
     /// With the conditions of all cuts and of the holdings that `known` numbers.
     fn new(
-        fragments: &Fragments,
+        fragments: &ProofFragments,
         knots: &[f64],
         instances: &[usize],
         domains: &[usize],
@@ -193,7 +193,7 @@ impl LinearProgram {
         Some(Self { solution, ..self })
     }
 
-    fn prices(&self, fragments: &Fragments, applications: usize) -> Prices {
+    fn prices(&self, fragments: &ProofFragments, applications: usize) -> Prices {
         let climb = |rises: &Vec<Variable>| {
             let mut price = 0.0;
             let step = |(knot, rise): (usize, &Variable)| {
@@ -249,7 +249,7 @@ fn holding_terms(
 /// added. Prices are linear between `knots` first, then also at the shares of the holdings that
 /// turn out to matter.
 pub(crate) fn best(
-    fragments: &Fragments,
+    fragments: &ProofFragments,
     knots: Vec<f64>,
     instances: &[usize],
     domains: &[usize],
@@ -280,7 +280,7 @@ pub(crate) fn best(
 
 /// Solves, adds what costs most to `known`, and repeats. Tells whether to go on.
 fn plane(
-    fragments: &Fragments,
+    fragments: &ProofFragments,
     mut program: LinearProgram,
     best: &mut Prices,
     least: &mut f64,
@@ -329,7 +329,7 @@ fn plane(
 }
 
 /// The knots and the shares of those known holdings that are as dear as any.
-fn refined(fragments: &Fragments, prices: &Prices, known: &[usize]) -> Vec<f64> {
+fn refined(fragments: &ProofFragments, prices: &Prices, known: &[usize]) -> Vec<f64> {
     let mut valued: Vec<(f64, usize)> = known
         .iter()
         .map(|holding| (prices.value(&fragments.holdings[*holding]), *holding))
@@ -362,7 +362,7 @@ fn refined(fragments: &Fragments, prices: &Prices, known: &[usize]) -> Vec<f64> 
 
 /// The highest price of a holding in each build. Also the holdings that cost most, one for each
 /// build and number of threads of each kind.
-fn dearest(fragments: &Fragments, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
+fn dearest(fragments: &ProofFragments, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
     let groups = fragments.groups.iter().max().map_or(0, |last| last + 1);
     let builds =
         fragments.holdings.iter().map(|holding| holding.build + 1).max().unwrap_or_default();
