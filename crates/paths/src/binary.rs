@@ -97,6 +97,11 @@ impl<'data> Binary<'data> {
         Ok(Self { file, code, functions })
     }
 
+    /// The lowest address of code. Its place in memory tells where the file was loaded.
+    pub fn lowest(&self) -> u64 {
+        self.code.first().map_or(0, |(address, _)| *address)
+    }
+
     /// All functions, by address.
     pub fn functions(&self) -> &[Function] {
         &self.functions

@@ -19,3 +19,7 @@ pub use numbering::{Numbering, TooManyPaths};
 pub use path::{Path, PathEnd};
 pub use program_graph::ProgramGraph;
 pub use truth::{BranchRecord, PathCounter};
+
+mod estimate;
+mod profile;
+pub use profile::{Method, PathProfile};
