@@ -4,13 +4,15 @@
  * Run: qemu-x86_64 -plugin ./taken_branches.so,out=FILE COMMAND
  *
  * FILE gets pairs of 64-bit words, in the machine's byte order. The first pair is the address of
- * the program's first code segment, and 0. Each other pair is a branch: the address of the branch and, in
- * its upper 16 bits, how many instructions ran since the branch before it, with the branch itself
- * (65535 stands for at least as many); then the destination.
+ * the program's first code segment, and 0. Each other pair is a branch: the address of the branch
+ * and, in its upper 16 bits, how many instructions ran since the branch before it, with the branch
+ * itself (65535 stands for at least as many); then the destination.
  *
  * A block of QEMU ends with a branch, or it was too long, or the next page begins. So a branch was
- * taken where the next block does not begin behind this one. A string instruction repeats itself:
- * that is no branch. The declarations follow the plugin interface, version 1.
+ * taken where the next block does not begin behind this one, or where the branch is always taken.
+ * If the next one begins with the last instruction of this one, nothing was taken: a string
+ * instruction repeats itself, or QEMU undid an instruction that reaches into the next page. The
+ * declarations follow the plugin interface, version 1.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -37,7 +39,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
 struct block {
     uint64_t start, last, end, instructions;
-    int repeats;
+    int always;
 };
 
 static struct block blocks[1 << 20], *before;
@@ -75,9 +77,10 @@ static void executed(unsigned processor, void *data)
     if (before == 0) {
         put(qemu_plugin_start_code(), 0, 0);
     } else {
-        int again = before->repeats && block->start == before->last;
         instructions += before->instructions;
-        if (block->start != before->end && !again) {
+        if (block->start == before->last) {
+            instructions--;
+        } else if (block->start != before->end || before->always) {
             put(before->last, instructions, block->start);
             instructions = 0;
         }
@@ -85,9 +88,20 @@ static void executed(unsigned processor, void *data)
     before = block;
 }
 
-static int repeats(const unsigned char *code, size_t size)
+/* Whether code is a jump, a call or a return that is always taken. */
+static int always_taken(const unsigned char *code, size_t size)
 {
-    return size > 1 && (code[0] == 0xf2 || code[0] == 0xf3) && code[1] != 0xc3;
+    /* Prefixes: segments and operand size, repetition, REX. */
+    while (size > 1 && (*code == 0x3e || *code == 0x66 || *code == 0xf2 || *code == 0xf3 ||
+                        *code >> 4 == 4))
+        code++, size--;
+    switch (*code) {
+    case 0xe8: case 0xe9: case 0xeb: case 0xc2: case 0xc3:
+        return 1;
+    case 0xff: /* Calls are 2 and 3, jumps 4 and 5. */
+        return size > 1 && (code[1] >> 3 & 7) >= 2 && (code[1] >> 3 & 7) <= 5;
+    }
+    return 0;
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -102,7 +116,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     block->last = qemu_plugin_insn_vaddr(last);
     block->end = block->last + qemu_plugin_insn_size(last);
     block->instructions = count;
-    block->repeats = repeats(qemu_plugin_insn_data(last), qemu_plugin_insn_size(last));
+    block->always = always_taken(qemu_plugin_insn_data(last), qemu_plugin_insn_size(last));
     qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, 0, block);
 }
 

@@ -35,51 +35,39 @@ fn main() {
     let graph = ProgramGraph::new(&binary, seen.iter().copied());
     let mut counter = PathCounter::new(&graph);
     let runs: u64 = args[4].parse().unwrap();
-    let depths = [4, 8, 16, 32];
-    let mut recs: Vec<Vec<BranchRecord>> = depths
-        .iter()
-        .map(|&d| (0..runs).map(|s| BranchRecord::new(d, period, period / 10, s * 7 + 1)).collect())
-        .collect();
-    each(&mut |i, b| {
-        counter.take(b);
-        for r in recs.iter_mut().flatten() {
-            r.take(i, b)
-        }
-    });
+    let groups: u64 = args[5].parse().unwrap();
+    let mut recs: Vec<Vec<BranchRecord>> = (0..groups).map(|g| (0..runs).map(|s| BranchRecord::new(32, period, period / 10, g * 1000 + s * 7 + 1)).collect()).collect();
+    each(&mut |i, b| { counter.take(b); for r in recs.iter_mut().flatten() { r.take(i, b) } });
     let (truth, cut, breaks) = counter.finish();
     let total: u64 = truth.iter().map(|x| x.1).sum();
     let truth: BTreeMap<Path, f64> = truth.into_iter().map(|(p, c)| (p, c as f64)).collect();
-    let hot = truth.values().filter(|c| **c >= HOT * total as f64).count();
-    let hotflow: f64 =
-        truth.values().filter(|c| **c >= HOT * total as f64).sum::<f64>() / total as f64;
-    println!(
-        "{} branches {n} instr {ins} functions {} paths {} instances {total} cut {cut} breaks {breaks} hot {hot} ({:.3})",
-        args[1],
-        graph.len(),
-        truth.len(),
-        hotflow
-    );
-    for (depth, recs) in depths.iter().zip(recs) {
-        let mut f = Fragments::default();
-        for r in recs {
-            f.merge(&r.finish())
+    let hot: Vec<_> = truth.iter().filter(|c| *c.1 >= HOT * total as f64).collect();
+    let hotflow: f64 = hot.iter().map(|x| x.1).sum::<f64>() / total as f64;
+    println!("{} branches {n} instr {ins} functions {} paths {} instances {total} cut {cut} breaks {breaks} hot {} ({:.3})", args[1], graph.len(), truth.len(), hot.len(), hotflow);
+    let frs: Vec<Fragments> = recs.into_iter().map(|recs| { let mut f = Fragments::default(); for r in recs { f.merge(&r.finish()) } f }).collect();
+    for depth in [4, 8, 16, 32] {
+        let (mut e, mut l, mut cov, mut nz, mut below, mut above) = (0.0, 0.0, 0, 0, 0, 0);
+        let mut t = std::time::Instant::now();
+        let mut bias: BTreeMap<&Path, (f64, u32)> = BTreeMap::new();
+        for f in &frs {
+            let f = f.newest(depth);
+            e += weight_matching(&truth, &PathProfile::new(&graph, &f, PathMethod::Expand).shares(), HOT).unwrap_or(0.0);
+            t = std::time::Instant::now();
+            let p = PathProfile::with_intervals(&graph, &f, 0.9, &mut pinwise_topology::Random::new(5));
+            l += weight_matching(&truth, &p.shares(), HOT).unwrap_or(0.0);
+            let iv: BTreeMap<&Path, (f64, f64)> = p.paths.iter().map(|x| (&x.path, x.interval.unwrap())).collect();
+            let sh = p.shares();
+            for (h, c) in &hot {
+                let (lo, hi) = iv.get(h).copied().unwrap_or_default();
+                let s = *c / total as f64;
+                nz += 1;
+                let b = bias.entry(h).or_default();
+                b.0 += sh.get(h).copied().unwrap_or(0.0) / s / frs.len() as f64;
+                if s < lo { below += 1; b.1 += 1 } else if s > hi { above += 1; b.1 += 1 } else { cov += 1 }
+            }
         }
-        let mut line = format!("  depth {depth:2} samples {} distinct {}", f.total(), f.distinct());
-        for (name, m) in [
-            ("expand", Method::Expand),
-            ("chain", Method::Likelihood(0)),
-            ("em3", Method::Likelihood(3)),
-            ("em10", Method::Likelihood(10)),
-            ("em50", Method::Likelihood(50)),
-        ] {
-            let t = std::time::Instant::now();
-            let p = PathProfile::new(&graph, &f, m);
-            line += &format!(
-                " | {name} {:.1} ({:.1}s)",
-                100.0 * weight_matching(&truth, &p.counts, HOT).unwrap_or(0.0),
-                t.elapsed().as_secs_f64()
-            );
-        }
-        println!("{line}");
+        let g = frs.len() as f64;
+        let always = bias.values().filter(|b| b.1 as f64 > 0.7 * g).count();
+        println!("  depth {depth:2} samples {} | expand {:.1} | likelihood {:.1} | coverage {:.1} (truth below {:.1} above {:.1}) nearly never {} of {} | {:.1}s", frs[0].total(), 100.0 * e / g, 100.0 * l / g, 100.0 * cov as f64 / nz as f64, 100.0 * below as f64 / nz as f64, 100.0 * above as f64 / nz as f64, always, hot.len(), t.elapsed().as_secs_f64());
     }
 }

@@ -48,6 +48,15 @@ impl Fragments {
         self.counts.values().fold(0, |sum, &times| sum.saturating_add(times))
     }
 
+    /// What a record that is only so many branches deep would have told.
+    pub fn newest(&self, depth: usize) -> Fragments {
+        let mut newest = Fragments::default();
+        for (branches, times) in self.iter() {
+            newest.add(&branches[branches.len().saturating_sub(depth)..], times);
+        }
+        newest
+    }
+
     /// Adds what another recording saw.
     pub fn merge(&mut self, other: &Fragments) {
         for (branches, times) in other.iter() {

@@ -3,10 +3,12 @@
 
 mod accuracy;
 mod binary;
+mod estimate;
 mod fragments;
 mod graph;
 mod numbering;
 mod path;
+mod profile;
 mod program_graph;
 mod truth;
 mod walk;
@@ -17,9 +19,6 @@ pub use fragments::{Branch, Fragments};
 pub use graph::{BasicBlock, BlockEnd, CallSite, Edge, FunctionGraph, LONGEST_FUNCTION};
 pub use numbering::{Numbering, TooManyPaths};
 pub use path::{Path, PathEnd};
+pub use profile::{PathCount, PathMethod, PathProfile};
 pub use program_graph::ProgramGraph;
 pub use truth::{BranchRecord, PathCounter};
-
-mod estimate;
-mod profile;
-pub use profile::{Method, PathProfile};

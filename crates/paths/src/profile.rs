@@ -1,47 +1,222 @@
-//! tmp
-use crate::estimate::{expand::expand, likelihood::candidates, observation::Observations};
+//! A path profile: how often each path ran, and how far that is known.
+//!
+//! An interval comes from resampling. Each replicate gives every fragment a random weight, of the
+//! gamma distribution whose mean is how often it was sampled (the Bayesian bootstrap, Rubin 1981).
+//! Then the counts are estimated again. Sampling is one reason why counts are uncertain. The other
+//! is that fragments may not tell paths apart: two choices that no fragment spans may go together in
+//! several ways. Then the estimate stays where its prior put it. So each replicate also begins at
+//! a prior of its own, in which every candidate is multiplied with a log-normal factor. Where
+//! fragments decide, the steps of the estimate undo that. Where they do not, the interval is wide.
+//!
+//! Paths that move with the prior alone are *undetermined*. Those that share partial paths form a
+//! group: how often the group ran is known better than how often each of its paths did.
+
+use std::collections::BTreeMap;
+
+use pinwise_topology::Random;
+
+use crate::estimate::expand::expand;
+use crate::estimate::likelihood::{Candidates, candidates};
+use crate::estimate::observation::Observations;
 use crate::fragments::Fragments;
 use crate::path::Path;
 use crate::program_graph::ProgramGraph;
-use std::collections::BTreeMap;
 
-/// m
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
-    /// e
+/// Steps of expectation and maximisation.
+const STEPS: usize = 20;
+/// How often the counts are estimated again for intervals.
+const REPLICATES: usize = 120;
+/// How often for undetermined paths.
+const PRIORS: usize = 12;
+
+/// How fragments become paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathMethod {
+    /// The published one: blocks without an alternative are filled in, and the rest is left out.
     Expand,
-    /// l
-    Likelihood(usize),
+    /// The counts under which the fragments are most likely.
+    Likelihood,
 }
 
-/// p
-#[derive(Debug)]
+/// How often a path ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathCount {
+    /// The path: whole.
+    pub path: Path,
+    /// Executions for each taken branch of the program.
+    pub count: f64,
+    /// Its flow: executions as a share of those of all paths, from 0 to 1.
+    pub share: f64,
+    /// The interval of the share, if one was asked for.
+    pub interval: Option<(f64, f64)>,
+    /// The number of its group, if fragments do not determine the path alone.
+    pub group: Option<usize>,
+}
+
+/// How often the paths of a program ran.
+#[derive(Debug, Clone, PartialEq)]
 pub struct PathProfile {
-    /// c
-    pub counts: BTreeMap<Path, f64>,
+    /// The paths that ran, the most frequent first.
+    pub paths: Vec<PathCount>,
+    /// The share of partial paths that became no path: left out by the published method, or fitting
+    /// no candidate.
+    pub left_out: f64,
+    /// Samples with a branch that cannot follow the one before.
+    pub breaks: u64,
 }
 
 impl PathProfile {
-    /// n
-    pub fn new(program: &ProgramGraph, fragments: &Fragments, method: Method) -> Self {
+    /// Estimates a profile without intervals.
+    pub fn new(program: &ProgramGraph, fragments: &Fragments, method: PathMethod) -> Self {
         let observations = Observations::new(program, fragments);
-        let counts = match method {
-            Method::Expand => expand(&observations).0,
-            Method::Likelihood(steps) => {
-                let weights = observations.sampled_weights();
-                let mut counts = BTreeMap::new();
-                for candidates in candidates(&observations, &weights) {
-                    let c = candidates.steps(&weights, &candidates.prior, steps);
-                    for (marks, count) in candidates.marks.iter().zip(c) {
-                        counts.insert(
-                            Path { function: candidates.function, marks: marks.clone() },
-                            count,
-                        );
-                    }
-                }
-                counts
+        match method {
+            PathMethod::Expand => {
+                let (counts, left_out) = expand(&observations);
+                let samples: u64 = fragments.total();
+                let counts: Vec<(Path, f64)> = counts
+                    .into_iter()
+                    .map(|(path, seen)| {
+                        let windows = observations.exposure(path.function, &path.marks);
+                        (path, seen / (windows * samples as f64))
+                    })
+                    .collect();
+                Self::of_counts(counts, left_out, observations.breaks)
             }
-        };
-        Self { counts }
+            PathMethod::Likelihood => Likelihood::new(&observations).profile(&observations),
+        }
+    }
+
+    /// Estimates a profile by likelihood, with intervals of the given confidence.
+    pub fn with_intervals(
+        program: &ProgramGraph,
+        fragments: &Fragments,
+        confidence: f64,
+        random: &mut Random,
+    ) -> Self {
+        let observations = Observations::new(program, fragments);
+        let likelihood = Likelihood::new(&observations);
+        let mut profile = likelihood.profile(&observations);
+        likelihood.add_intervals(&observations, &mut profile, confidence, random);
+        profile
+    }
+
+    fn of_counts(counts: Vec<(Path, f64)>, left_out: f64, breaks: u64) -> Self {
+        let total: f64 = counts.iter().map(|(_, count)| count).sum();
+        let mut paths: Vec<PathCount> = counts
+            .into_iter()
+            .filter(|(_, count)| *count > 0.0)
+            .map(|(path, count)| {
+                PathCount { path, count, share: count / total, interval: None, group: None }
+            })
+            .collect();
+        paths.sort_by(|one, other| {
+            other.count.total_cmp(&one.count).then_with(|| one.path.cmp(&other.path))
+        });
+        Self { paths, left_out, breaks }
+    }
+
+    /// The share of each path.
+    pub fn shares(&self) -> BTreeMap<Path, f64> {
+        self.paths.iter().map(|count| (count.path.clone(), count.share)).collect()
+    }
+}
+
+/// The estimate by likelihood, and what it is repeated from.
+struct Likelihood {
+    candidates: Vec<Candidates>,
+    weights: Vec<f64>,
+    counts: Vec<Vec<f64>>,
+}
+
+impl Likelihood {
+    fn new(observations: &Observations) -> Self {
+        let weights = observations.sampled_weights();
+        let candidates = candidates(observations, &weights);
+        let counts =
+            candidates.iter().map(|of| of.steps(&weights, &of.prior, STEPS)).collect();
+        Self { candidates, weights, counts }
+    }
+
+    fn profile(&self, observations: &Observations) -> PathProfile {
+        let samples: f64 = observations.fragments.iter().map(|it| it.weight * it.times as f64).sum();
+        let mut counts = Vec::new();
+        let mut fitting = 0.0;
+        for (of, estimates) in self.candidates.iter().zip(&self.counts) {
+            for (marks, count) in of.marks.iter().zip(estimates) {
+                let path = Path { function: of.function, marks: marks.clone() };
+                counts.push((path, count / samples));
+            }
+            fitting += of.fits.iter().map(|it| self.weights[it.0 as usize]).sum::<f64>();
+        }
+        let all: f64 = self.weights.iter().sum();
+        let left_out = if all > 0.0 { (1.0 - fitting / all).max(0.0) } else { 0.0 };
+        PathProfile::of_counts(counts, left_out, observations.breaks)
+    }
+
+    /// The shares of all candidates, function by function, from other weights and another prior.
+    fn repeated(&self, weights: &[f64], spread: f64, random: &mut Random) -> Vec<f64> {
+        let mut shares = Vec::new();
+        for of in &self.candidates {
+            let mut prior = of.prior.clone();
+            prior.iter_mut().for_each(|count| *count *= (spread * normal(random)).exp());
+            shares.extend(of.steps(weights, &prior, STEPS));
+        }
+        let total: f64 = shares.iter().sum();
+        shares.iter_mut().for_each(|share| *share /= total);
+        shares
+    }
+
+    fn add_intervals(
+        &self,
+        observations: &Observations,
+        profile: &mut PathProfile,
+        confidence: f64,
+        random: &mut Random,
+    ) {
+        let spread: f64 = std::env::var("SPREAD").map_or(0.5, |s| s.parse().unwrap());
+        let replicates: Vec<Vec<f64>> = (0..REPLICATES)
+            .map(|_| {
+                let times: Vec<f64> = observations
+                    .fragments
+                    .iter()
+                    .map(|fragment| gamma(fragment.times as f64, random))
+                    .collect();
+                let weights = observations.weights(|fragment| times[fragment]);
+                self.repeated(&weights, spread, random)
+            })
+            .collect();
+        let keys = self.candidates.iter().flat_map(|of| {
+            of.marks.iter().map(|marks| Path { function: of.function, marks: marks.clone() })
+        });
+        let mut numbers: BTreeMap<Path, usize> =
+            keys.enumerate().map(|(number, path)| (path, number)).collect();
+        for count in &mut profile.paths {
+            let Some(number) = numbers.remove(&count.path) else { continue };
+            let mut shares: Vec<f64> = replicates.iter().map(|it| it[number]).collect();
+            shares.sort_by(f64::total_cmp);
+            let at = |part: f64| shares[(part * (shares.len() - 1) as f64).round() as usize];
+            count.interval = Some((at((1.0 - confidence) / 2.0), at((1.0 + confidence) / 2.0)));
+        }
+    }
+}
+
+/// A standard normal number (Box and Muller 1958).
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+/// A number of the gamma distribution with this shape, at least 1, and scale 1 (Marsaglia and Tsang,
+/// "A Simple Method for Generating Gamma Variables", ACM TOMS 26(3), 2000).
+fn gamma(shape: f64, random: &mut Random) -> f64 {
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = normal(random);
+        let v = (1.0 + c * x).powi(3);
+        let u = 1.0 - random.unit();
+        if v > 0.0 && u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v;
+        }
     }
 }
