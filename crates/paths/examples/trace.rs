@@ -34,10 +34,12 @@ fn main() {
     let seen: BTreeSet<Branch> = seen.into_iter().collect();
     let graph = ProgramGraph::new(&binary, seen.iter().copied());
     let mut counter = PathCounter::new(&graph);
+    let uni = std::env::var("UNIFORM").is_ok();
+    let period = if uni { period / 8 } else { period };
     let runs: u64 = args[4].parse().unwrap();
     let groups: u64 = args[5].parse().unwrap();
     let mut recs: Vec<Vec<BranchRecord>> = (0..groups).map(|g| (0..runs).map(|s| BranchRecord::new(32, period, period / 10, g * 1000 + s * 7 + 1)).collect()).collect();
-    each(&mut |i, b| { counter.take(b); for r in recs.iter_mut().flatten() { r.take(i, b) } });
+    each(&mut |i, b| { counter.take(b); for r in recs.iter_mut().flatten() { r.take(if uni { 1 } else { i }, b) } });
     let (truth, cut, breaks) = counter.finish();
     let total: u64 = truth.iter().map(|x| x.1).sum();
     let truth: BTreeMap<Path, f64> = truth.into_iter().map(|(p, c)| (p, c as f64)).collect();
@@ -68,6 +70,7 @@ fn main() {
         }
         let g = frs.len() as f64;
         let always = bias.values().filter(|b| b.1 as f64 > 0.7 * g).count();
+        if std::env::var("SHOW").is_ok() { let mut v: Vec<_> = bias.iter().filter(|b| b.1.1 as f64 > 0.7 * g).collect(); v.sort_by(|a, b| truth[*b.0].total_cmp(&truth[*a.0])); for (p, b) in v.iter().take(12) { let gr = graph.graph(p.function); println!("    {:.3} share {:.4} f{} {:x} blocks {:?} {:?} calls {}", b.0, truth[**p] / total as f64, p.function, gr.blocks[p.blocks()[0] as usize].start, p.blocks(), p.end(), p.blocks().iter().map(|x| gr.blocks[*x as usize].calls.len()).sum::<usize>()); } }
         println!("  depth {depth:2} samples {} | expand {:.1} | likelihood {:.1} | coverage {:.1} (truth below {:.1} above {:.1}) nearly never {} of {} | {:.1}s", frs[0].total(), 100.0 * e / g, 100.0 * l / g, 100.0 * cov as f64 / nz as f64, 100.0 * below as f64 / nz as f64, 100.0 * above as f64 / nz as f64, always, hot.len(), t.elapsed().as_secs_f64());
     }
 }

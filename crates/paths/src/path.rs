@@ -44,6 +44,11 @@ pub(crate) fn is_end(mark: u32) -> bool {
     mark >= BACK && mark != START
 }
 
+/// The block that a mark after a block leads to. None: out of the function.
+pub(crate) fn destination(mark: u32) -> Option<u32> {
+    (mark < START).then_some(mark & !BACK)
+}
+
 impl Path {
     /// A whole path of these blocks.
     pub fn whole(function: u32, blocks: &[u32], end: PathEnd) -> Self {

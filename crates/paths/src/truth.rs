@@ -54,7 +54,7 @@ fn count(met: Met, counts: &mut HashMap<(u32, Box<[u32]>), u64>, cut: &mut u64, 
         }
         Met::Path(..) => *cut += 1,
         Met::Break => *breaks += 1,
-        Met::Call(_) | Met::Return(_) => {}
+        Met::Call(_) | Met::Return(_) | Met::Fall(_) => {}
     }
 }
 

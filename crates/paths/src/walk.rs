@@ -28,6 +28,8 @@ pub(crate) enum Met<'walk> {
     Call(Place),
     /// That a callee came back to a block.
     Return(Place),
+    /// That a path begins without a taken branch: control fell into a loop head from below.
+    Fall(Place),
     /// A branch that cannot follow the one before it.
     Break,
 }
@@ -148,29 +150,31 @@ impl<'graph> Walk<'graph> {
             return false;
         }
         for block in run().skip(1) {
-            self.step(Place { block, ..here }, met);
+            if self.step(Place { block, ..here }, met) {
+                met(Met::Fall(Place { block, ..here }));
+            }
         }
         true
     }
 
-    /// Along an edge that was taken.
-    fn step(&mut self, to: Place, met: &mut impl FnMut(Met)) {
+    /// Along an edge. Tells whether a path begins.
+    fn step(&mut self, to: Place, met: &mut impl FnMut(Met)) -> bool {
         let frame = self.frames.last_mut().expect("it runs");
         let from = frame.place.expect("known code").block;
         frame.place = Some(to);
         let edges = &self.program.graph(to.function).blocks[from as usize].edges;
         match edges.iter().find(|edge| edge.to == to.block) {
-            Some(edge) if !edge.back => self.marks.push(to.block),
-            Some(_) => {
+            Some(edge) if edge.back => {
                 self.end(PathEnd::Back(to.block), met);
                 self.marks.extend([START, to.block]);
+                return true;
             }
+            Some(_) => {}
             // The graph was made without this branch.
-            None => {
-                self.emit(met);
-                self.marks.push(to.block);
-            }
+            None => self.emit(met),
         }
+        self.marks.push(to.block);
+        false
     }
 
     fn push(&mut self, place: Option<Place>, begins: bool) {

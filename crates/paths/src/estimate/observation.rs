@@ -9,14 +9,18 @@
 //! With that, a path is seen as follows. Each branch of it is in as many windows as the record is
 //! deep. So its first branch is in so many windows, and each further branch adds one window, or as
 //! many as branches came between, if it returns from a call: but not more than the record is deep.
-//! The sum is the *exposure* of the path.
+//! The sum is the *exposure* of the path. Its first branch is the one that leads to it, and its last
+//! the one that leaves it. A path may lack both: control may fall into a loop head.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::fragments::{Branch, Fragments};
-use crate::path::{START, is_end};
+use crate::path::{START, destination};
 use crate::program_graph::{Place, ProgramGraph};
 use crate::walk::{Met, Walk};
+
+/// The mean length of an instruction of x86-64, in bytes.
+const BYTES: u64 = 4;
 
 /// What one fragment shows.
 #[derive(Debug, Clone)]
@@ -40,6 +44,10 @@ pub(crate) struct Observations<'graph> {
     pub(crate) depth: f64,
     /// By block with calls: how many windows a call adds, at most the depth.
     gaps: HashMap<(u32, u32), f64>,
+    /// By head: the weight of its paths that begin without a taken branch.
+    falls: HashMap<(u32, u32), f64>,
+    /// By head: the share of such paths.
+    fallen: HashMap<(u32, u32), f64>,
     /// Branches that cannot follow the one before.
     pub(crate) breaks: u64,
 }
@@ -49,15 +57,20 @@ impl<'graph> Observations<'graph> {
         let runs = Runs::new(program, fragments);
         let mut numbers: HashMap<(u32, Box<[u32]>), u32> = HashMap::new();
         let mut calls: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
+        let mut falls: HashMap<(u32, u32), f64> = HashMap::new();
+        let mut heads: HashMap<(u32, u32), f64> = HashMap::new();
         let (mut branches, mut samples, mut breaks) = (0.0, 0.0, 0);
         let mut seen = Vec::with_capacity(fragments.distinct());
         for (fragment, times) in fragments.iter() {
-            let last = fragment.last().expect("fragments are not empty");
-            let weight = runs.overall() / runs.after(last.to);
+            let uniform = std::env::var("UNIFORM").is_ok();
+            let weight = if uniform { 1.0 } else { runs.overall() / runs.after(fragment) };
             let counted = weight * times as f64;
             let mut partials = Vec::new();
             let mut met = |met: Met| match met {
                 Met::Path(function, marks) => {
+                    if let [START, head, ..] = *marks {
+                        *heads.entry((function, head)).or_default() += counted;
+                    }
                     let next = numbers.len() as u32;
                     partials.push(*numbers.entry((function, marks.into())).or_insert(next));
                 }
@@ -66,6 +79,9 @@ impl<'graph> Observations<'graph> {
                 }
                 Met::Return(Place { function, block }) => {
                     calls.entry((function, block)).or_default().1 += counted;
+                }
+                Met::Fall(Place { function, block }) => {
+                    *falls.entry((function, block)).or_default() += counted;
                 }
                 Met::Break => breaks += times,
             };
@@ -89,7 +105,30 @@ impl<'graph> Observations<'graph> {
         for (partial, number) in numbers {
             partials[number as usize] = partial;
         }
-        Self { program, fragments: seen, partials, depth, gaps, breaks }
+        let mut observations = Self {
+            program,
+            fragments: seen,
+            partials,
+            depth,
+            gaps,
+            falls,
+            fallen: HashMap::new(),
+            breaks,
+        };
+        for (&(function, head), &weight) in &heads {
+            let fell = observations.falls.get(&(function, head)).copied().unwrap_or(0.0);
+            let begun = observations.begun(function, head, weight);
+            let taken = (weight - fell) / depth;
+            observations.fallen.insert((function, head), 1.0 - taken / begun);
+        }
+        observations
+    }
+
+    /// How often paths began at a head, for each window of the stream, if so much weight saw it.
+    pub(crate) fn begun(&self, function: u32, head: u32, weight: f64) -> f64 {
+        let fell = self.falls.get(&(function, head)).copied().unwrap_or(0.0).min(weight);
+        // That control fell is only seen with the branches before and behind.
+        (weight - fell) / self.depth + fell / (self.depth - 1.0).max(1.0)
     }
 
     /// How many windows of the stream show some of a whole path.
@@ -98,6 +137,7 @@ impl<'graph> Observations<'graph> {
         let mut windows = self.depth;
         for pair in marks.windows(2) {
             if pair[0] == START {
+                windows -= self.fallen.get(&(function, pair[1])).copied().unwrap_or(0.0);
                 continue;
             }
             let block = &graph.blocks[pair[0] as usize];
@@ -105,8 +145,8 @@ impl<'graph> Observations<'graph> {
                 let gap = self.gaps.get(&(function, pair[0]));
                 windows += 1.0 + gap.copied().unwrap_or(self.depth);
             }
-            let falls = !is_end(pair[1]) && graph.blocks[pair[1] as usize].start == block.end;
-            windows += if falls { 0.0 } else { 1.0 };
+            let next = destination(pair[1]).map(|next| graph.blocks[next as usize].start);
+            windows += if next == Some(block.end) { 0.0 } else { 1.0 };
         }
         windows
     }
@@ -129,38 +169,62 @@ impl<'graph> Observations<'graph> {
     }
 }
 
-/// How many instructions run from a place to the next taken branch, on average.
+/// How many instructions run to the next taken branch, on average, after given branches.
+///
+/// How long code runs may depend on more than the last branch. So averages are taken after the last
+/// few, and each is drawn towards that after fewer.
 struct Runs {
-    after: BTreeMap<u64, (f64, f64)>,
+    after: HashMap<Box<[Branch]>, (f64, f64)>,
     all: (f64, f64),
 }
 
 impl Runs {
+    /// The most branches that an average is taken after.
+    const CONTEXT: usize = 4;
+    /// As many observations the average after fewer branches counts for.
+    const PRIOR: f64 = 2.0;
+
     fn new(program: &ProgramGraph, fragments: &Fragments) -> Self {
-        let mut runs = Self { after: BTreeMap::new(), all: (0.0, 0.0) };
+        let mut runs = Self { after: HashMap::new(), all: (0.0, 0.0) };
         for (fragment, times) in fragments.iter() {
-            for pair in fragment.windows(2) {
-                let [Branch { to, .. }, Branch { from, .. }] = pair else { continue };
-                let Some(site) = program.site(*from) else { continue };
-                let graph = program.graph(site.place.function);
-                let length = graph.instructions(*to, *from) as f64;
-                for sum in [&mut runs.all, runs.after.entry(*to).or_default()] {
-                    sum.0 += length * times as f64;
-                    sum.1 += times as f64;
+            let times = times as f64;
+            for next in 1..fragment.len() {
+                let (to, from) = (fragment[next - 1].to, fragment[next].from);
+                let length = match program.site(from) {
+                    Some(site) => program.graph(site.place.function).instructions(to, from),
+                    // Code that is not known, such as a library.
+                    None if to <= from => (from - to) / BYTES + 1,
+                    None => continue,
+                } as f64;
+                runs.all.0 += length * times;
+                runs.all.1 += times;
+                for context in Self::contexts(&fragment[..next]) {
+                    let sum = runs.after.entry(context).or_default();
+                    sum.0 += length * times;
+                    sum.1 += times;
                 }
             }
         }
         runs
     }
 
+    /// The last branches, the fewest first. Of the oldest one only the destination counts.
+    fn contexts(branches: &[Branch]) -> impl Iterator<Item = Box<[Branch]>> + '_ {
+        (1..=branches.len().min(Self::CONTEXT)).map(|count| {
+            let mut last: Box<[Branch]> = branches[branches.len() - count..].into();
+            last[0].from = 0;
+            last
+        })
+    }
+
     fn overall(&self) -> f64 {
         if self.all.1 > 0.0 { self.all.0 / self.all.1 } else { 1.0 }
     }
 
-    /// Half an observation of the overall mean keeps rare places from extremes.
-    fn after(&self, to: u64) -> f64 {
-        const PRIOR: f64 = 0.5;
-        let (sum, count) = self.after.get(&to).copied().unwrap_or_default();
-        (sum + PRIOR * self.overall()) / (count + PRIOR)
+    fn after(&self, branches: &[Branch]) -> f64 {
+        Self::contexts(branches).fold(self.overall(), |fewer, context| {
+            let (sum, count) = self.after.get(&context).copied().unwrap_or_default();
+            (sum + Self::PRIOR * fewer) / (count + Self::PRIOR)
+        })
     }
 }
