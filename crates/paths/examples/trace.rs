@@ -50,6 +50,7 @@ fn main() {
     for depth in [4, 8, 16, 32] {
         let (mut e, mut l, mut cov, mut nz, mut below, mut above) = (0.0, 0.0, 0, 0, 0, 0);
         let mut t = std::time::Instant::now();
+        let mut zs: BTreeMap<&Path, Vec<(f64, f64)>> = BTreeMap::new();
         let mut bias: BTreeMap<&Path, (f64, u32)> = BTreeMap::new();
         for f in &frs {
             let f = f.newest(depth);
@@ -63,6 +64,7 @@ fn main() {
                 let (lo, hi) = iv.get(h).copied().unwrap_or_default();
                 let s = *c / total as f64;
                 nz += 1;
+                zs.entry(h).or_default().push((sh.get(h).copied().unwrap_or(0.0) / s, ((hi - lo) / 3.29 / s).max(0.01)));
                 let b = bias.entry(h).or_default();
                 b.0 += sh.get(h).copied().unwrap_or(0.0) / s / frs.len() as f64;
                 if s < lo { below += 1; b.1 += 1 } else if s > hi { above += 1; b.1 += 1 } else { cov += 1 }
@@ -70,6 +72,9 @@ fn main() {
         }
         let g = frs.len() as f64;
         let always = bias.values().filter(|b| b.1 as f64 > 0.7 * g).count();
+        let (mut rb, mut rs) = (0.0, 0.0);
+        for v in zs.values() { let n = v.len() as f64; let m = v.iter().map(|x| x.0).sum::<f64>() / n; let sg = v.iter().map(|x| x.1).sum::<f64>() / n; let var = v.iter().map(|x| (x.0 - m).powi(2)).sum::<f64>() / (n - 1.0); rs += (var / sg / sg).min(9.0); rb += ((m - 1.0).powi(2) / sg / sg - var / sg / sg / n).min(9.0); }
+        print!("    z: bias {:.2} sd {:.2} ", (rb / zs.len() as f64).max(0.0).sqrt(), (rs / zs.len() as f64).sqrt());
         if std::env::var("SHOW").is_ok() { let mut v: Vec<_> = bias.iter().filter(|b| b.1.1 as f64 > 0.7 * g).collect(); v.sort_by(|a, b| truth[*b.0].total_cmp(&truth[*a.0])); for (p, b) in v.iter().take(12) { let gr = graph.graph(p.function); println!("    {:.3} share {:.4} f{} {:x} blocks {:?} {:?} calls {}", b.0, truth[**p] / total as f64, p.function, gr.blocks[p.blocks()[0] as usize].start, p.blocks(), p.end(), p.blocks().iter().map(|x| gr.blocks[*x as usize].calls.len()).sum::<usize>()); } }
         println!("  depth {depth:2} samples {} | expand {:.1} | likelihood {:.1} | coverage {:.1} (truth below {:.1} above {:.1}) nearly never {} of {} | {:.1}s", frs[0].total(), 100.0 * e / g, 100.0 * l / g, 100.0 * cov as f64 / nz as f64, 100.0 * below as f64 / nz as f64, 100.0 * above as f64 / nz as f64, always, hot.len(), t.elapsed().as_secs_f64());
     }

@@ -26,8 +26,12 @@ use crate::program_graph::ProgramGraph;
 const STEPS: usize = 20;
 /// How often the counts are estimated again for intervals.
 const REPLICATES: usize = 120;
-/// How often for undetermined paths.
-const PRIORS: usize = 12;
+/// The standard deviation of the logarithm of the factors of priors.
+const SPREAD: f64 = 1.0;
+/// By how much intervals are wider than replicates say, as an exponent of the ratio to the estimate.
+/// Replicates know nothing of what the model leaves out. Chosen on two programs, `dash` and a JSON
+/// parser, so that 90 % intervals held in some 90 %; the others of the study check it.
+const WIDER: f64 = 1.25;
 
 /// How fragments become paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,11 +158,11 @@ impl Likelihood {
     }
 
     /// The shares of all candidates, function by function, from other weights and another prior.
-    fn repeated(&self, weights: &[f64], spread: f64, random: &mut Random) -> Vec<f64> {
+    fn repeated(&self, weights: &[f64], random: &mut Random) -> Vec<f64> {
         let mut shares = Vec::new();
         for of in &self.candidates {
             let mut prior = of.prior.clone();
-            prior.iter_mut().for_each(|count| *count *= (spread * normal(random)).exp());
+            prior.iter_mut().for_each(|count| *count *= (SPREAD * normal(random)).exp());
             shares.extend(of.steps(weights, &prior, STEPS));
         }
         let total: f64 = shares.iter().sum();
@@ -173,7 +177,6 @@ impl Likelihood {
         confidence: f64,
         random: &mut Random,
     ) {
-        let spread: f64 = std::env::var("SPREAD").map_or(0.5, |s| s.parse().unwrap());
         let replicates: Vec<Vec<f64>> = (0..REPLICATES)
             .map(|_| {
                 let times: Vec<f64> = observations
@@ -182,7 +185,7 @@ impl Likelihood {
                     .map(|fragment| gamma(fragment.times as f64, random))
                     .collect();
                 let weights = observations.weights(|fragment| times[fragment]);
-                self.repeated(&weights, spread, random)
+                self.repeated(&weights, random)
             })
             .collect();
         let keys = self.candidates.iter().flat_map(|of| {
@@ -194,7 +197,10 @@ impl Likelihood {
             let Some(number) = numbers.remove(&count.path) else { continue };
             let mut shares: Vec<f64> = replicates.iter().map(|it| it[number]).collect();
             shares.sort_by(f64::total_cmp);
-            let at = |part: f64| shares[(part * (shares.len() - 1) as f64).round() as usize];
+            let at = |part: f64| {
+                let share = shares[(part * (shares.len() - 1) as f64).round() as usize];
+                (count.share * (share / count.share).powf(WIDER)).min(1.0)
+            };
             count.interval = Some((at((1.0 - confidence) / 2.0), at((1.0 + confidence) / 2.0)));
         }
     }
