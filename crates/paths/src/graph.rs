@@ -70,6 +70,14 @@ pub struct BasicBlock {
     pub calls: Vec<CallSite>,
 }
 
+impl BasicBlock {
+    /// Whether control comes to `next` without a taken branch.
+    pub(crate) fn falls_to(&self, next: &BasicBlock) -> bool {
+        matches!(self.kind, BlockEnd::FallsThrough | BlockEnd::Conditional)
+            && next.start == self.end
+    }
+}
+
 /// The blocks of a function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FunctionGraph {

@@ -10,11 +10,14 @@ mod numbering;
 mod path;
 mod profile;
 mod program_graph;
+#[cfg(test)]
+mod synthetic_tests;
 mod truth;
 mod walk;
 
 pub use accuracy::{HOT, weight_matching};
 pub use binary::{Binary, BinaryError, Function};
+pub use estimate::observation::SampledBy;
 pub use fragments::{Branch, Fragments};
 pub use graph::{BasicBlock, BlockEnd, CallSite, Edge, FunctionGraph, LONGEST_FUNCTION};
 pub use numbering::{Numbering, TooManyPaths};

@@ -17,7 +17,7 @@ use pinwise_topology::Random;
 
 use crate::estimate::expand::expand;
 use crate::estimate::likelihood::{Candidates, candidates};
-use crate::estimate::observation::Observations;
+use crate::estimate::observation::{Observations, SampledBy};
 use crate::fragments::Fragments;
 use crate::path::Path;
 use crate::program_graph::ProgramGraph;
@@ -26,6 +26,10 @@ use crate::program_graph::ProgramGraph;
 const STEPS: usize = 20;
 /// How often the counts are estimated again for intervals.
 const REPLICATES: usize = 120;
+/// How often with other priors, to find undetermined paths.
+const PRIORS: usize = 12;
+/// A path is undetermined if its share varies more than so with the prior, as a share of its mean.
+const UNDETERMINED: f64 = 0.25;
 /// The standard deviation of the logarithm of the factors of priors.
 const SPREAD: f64 = 1.0;
 /// By how much intervals are wider than replicates say, as an exponent of the ratio to the estimate.
@@ -71,8 +75,13 @@ pub struct PathProfile {
 
 impl PathProfile {
     /// Estimates a profile without intervals.
-    pub fn new(program: &ProgramGraph, fragments: &Fragments, method: PathMethod) -> Self {
-        let observations = Observations::new(program, fragments);
+    pub fn new(
+        program: &ProgramGraph,
+        fragments: &Fragments,
+        sampled_by: SampledBy,
+        method: PathMethod,
+    ) -> Self {
+        let observations = Observations::new(program, fragments, sampled_by);
         match method {
             PathMethod::Expand => {
                 let (counts, left_out) = expand(&observations);
@@ -94,13 +103,15 @@ impl PathProfile {
     pub fn with_intervals(
         program: &ProgramGraph,
         fragments: &Fragments,
+        sampled_by: SampledBy,
         confidence: f64,
         random: &mut Random,
     ) -> Self {
-        let observations = Observations::new(program, fragments);
+        let observations = Observations::new(program, fragments, sampled_by);
         let likelihood = Likelihood::new(&observations);
         let mut profile = likelihood.profile(&observations);
         likelihood.add_intervals(&observations, &mut profile, confidence, random);
+        likelihood.add_groups(&mut profile, random);
         profile
     }
 
@@ -109,8 +120,12 @@ impl PathProfile {
         let mut paths: Vec<PathCount> = counts
             .into_iter()
             .filter(|(_, count)| *count > 0.0)
-            .map(|(path, count)| {
-                PathCount { path, count, share: count / total, interval: None, group: None }
+            .map(|(path, count)| PathCount {
+                path,
+                count,
+                share: count / total,
+                interval: None,
+                group: None,
             })
             .collect();
         paths.sort_by(|one, other| {
@@ -136,13 +151,13 @@ impl Likelihood {
     fn new(observations: &Observations) -> Self {
         let weights = observations.sampled_weights();
         let candidates = candidates(observations, &weights);
-        let counts =
-            candidates.iter().map(|of| of.steps(&weights, &of.prior, STEPS)).collect();
+        let counts = candidates.iter().map(|of| of.steps(&weights, &of.prior, STEPS)).collect();
         Self { candidates, weights, counts }
     }
 
     fn profile(&self, observations: &Observations) -> PathProfile {
-        let samples: f64 = observations.fragments.iter().map(|it| it.weight * it.times as f64).sum();
+        let samples: f64 =
+            observations.fragments.iter().map(|it| it.weight * it.times as f64).sum();
         let mut counts = Vec::new();
         let mut fitting = 0.0;
         for (of, estimates) in self.candidates.iter().zip(&self.counts) {
@@ -188,13 +203,9 @@ impl Likelihood {
                 self.repeated(&weights, random)
             })
             .collect();
-        let keys = self.candidates.iter().flat_map(|of| {
-            of.marks.iter().map(|marks| Path { function: of.function, marks: marks.clone() })
-        });
-        let mut numbers: BTreeMap<Path, usize> =
-            keys.enumerate().map(|(number, path)| (path, number)).collect();
+        let numbers = self.numbers();
         for count in &mut profile.paths {
-            let Some(number) = numbers.remove(&count.path) else { continue };
+            let number = numbers[&count.path];
             let mut shares: Vec<f64> = replicates.iter().map(|it| it[number]).collect();
             shares.sort_by(f64::total_cmp);
             let at = |part: f64| {
@@ -202,6 +213,58 @@ impl Likelihood {
                 (count.share * (share / count.share).powf(WIDER)).min(1.0)
             };
             count.interval = Some((at((1.0 - confidence) / 2.0), at((1.0 + confidence) / 2.0)));
+        }
+    }
+
+    /// The numbers of all candidates, function by function.
+    fn numbers(&self) -> BTreeMap<Path, usize> {
+        let paths = self.candidates.iter().flat_map(|of| {
+            of.marks.iter().map(|marks| Path { function: of.function, marks: marks.clone() })
+        });
+        paths.enumerate().map(|(number, path)| (path, number)).collect()
+    }
+
+    /// Finds paths whose estimates move with the prior, and joins those that share partial paths.
+    fn add_groups(&self, profile: &mut PathProfile, random: &mut Random) {
+        let repeated: Vec<Vec<f64>> =
+            (0..PRIORS).map(|_| self.repeated(&self.weights, random)).collect();
+        let moves = |number: usize| {
+            let shares = repeated.iter().map(|it| it[number]);
+            let mean = shares.clone().sum::<f64>() / PRIORS as f64;
+            let variance = shares.map(|it| (it - mean).powi(2)).sum::<f64>() / PRIORS as f64;
+            variance.sqrt() > UNDETERMINED * mean
+        };
+        // By candidate: a smaller one of the same group, or itself.
+        let mut leads: Vec<usize> =
+            (0..self.candidates.iter().map(|of| of.marks.len()).sum()).collect();
+        let undetermined: Vec<bool> = leads.iter().map(|&number| moves(number)).collect();
+        let lead = |leads: &[usize], mut number: usize| {
+            while leads[number] != number {
+                number = leads[number];
+            }
+            number
+        };
+        let mut first = 0;
+        for of in &self.candidates {
+            for (_, candidates) in &of.fits {
+                let numbers = candidates.iter().map(|&it| first + it as usize);
+                let mut numbers = numbers.filter(|&number| undetermined[number]);
+                let Some(one) = numbers.next() else { continue };
+                for other in numbers {
+                    let (one, other) = (lead(&leads, one), lead(&leads, other));
+                    leads[one.max(other)] = one.min(other);
+                }
+            }
+            first += of.marks.len();
+        }
+        let numbers = self.numbers();
+        let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
+        for count in &mut profile.paths {
+            let number = numbers[&count.path];
+            if undetermined[number] {
+                let next = groups.len();
+                count.group = Some(*groups.entry(lead(&leads, number)).or_insert(next));
+            }
         }
     }
 }

@@ -33,7 +33,9 @@ impl<'graph> PathCounter<'graph> {
     }
 
     /// tmp
-    pub fn b(&self) -> u64 { self.breaks }
+    pub fn b(&self) -> u64 {
+        self.breaks
+    }
     /// The counts of whole paths, how many paths were cut (at least the first and the last one),
     /// and how many branches could not follow the one before.
     pub fn finish(mut self) -> (Vec<(Path, u64)>, u64, u64) {

@@ -142,7 +142,7 @@ impl<'graph> Walk<'graph> {
         let graph = self.program.graph(here.function);
         let next = |block: u32| {
             let content = &graph.blocks[block as usize];
-            let follows = |to: &u32| graph.blocks[*to as usize].start == content.end;
+            let follows = |to: &u32| content.falls_to(&graph.blocks[*to as usize]);
             content.edges.iter().map(|edge| edge.to).find(follows).filter(|to| *to <= goal.block)
         };
         let run = || std::iter::successors(Some(here.block), |block| next(*block));

@@ -53,7 +53,8 @@ pub(crate) fn candidates(observations: &Observations, weights: &[f64]) -> Vec<Ca
     functions
         .map(|(function, partials)| {
             let heads = heads.get(&function).into_iter().flatten();
-            let heads = heads.map(|(head, weight)| (*head, observations.begun(function, *head, *weight)));
+            let heads =
+                heads.map(|(head, weight)| (*head, observations.begun(function, *head, *weight)));
             let rare = RARE * beginnings / observations.depth;
             let mut paths = likely_paths(observations, &contexts, function, heads, rare);
             let known: BTreeSet<Box<[u32]>> = paths.iter().map(|(path, _)| path.clone()).collect();

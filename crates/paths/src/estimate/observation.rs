@@ -19,6 +19,15 @@ use crate::path::{START, destination};
 use crate::program_graph::{Place, ProgramGraph};
 use crate::walk::{Met, Walk};
 
+/// The event whose number of occurrences ends a sampling period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampledBy {
+    /// Instructions. Cycles are close to that.
+    Instructions,
+    /// Taken branches: each window has the same chance.
+    TakenBranches,
+}
+
 /// The mean length of an instruction of x86-64, in bytes.
 const BYTES: u64 = 4;
 
@@ -53,7 +62,11 @@ pub(crate) struct Observations<'graph> {
 }
 
 impl<'graph> Observations<'graph> {
-    pub(crate) fn new(program: &'graph ProgramGraph, fragments: &Fragments) -> Self {
+    pub(crate) fn new(
+        program: &'graph ProgramGraph,
+        fragments: &Fragments,
+        sampled_by: SampledBy,
+    ) -> Self {
         let runs = Runs::new(program, fragments);
         let mut numbers: HashMap<(u32, Box<[u32]>), u32> = HashMap::new();
         let mut calls: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
@@ -62,8 +75,10 @@ impl<'graph> Observations<'graph> {
         let (mut branches, mut samples, mut breaks) = (0.0, 0.0, 0);
         let mut seen = Vec::with_capacity(fragments.distinct());
         for (fragment, times) in fragments.iter() {
-            let uniform = std::env::var("UNIFORM").is_ok();
-            let weight = if uniform { 1.0 } else { runs.overall() / runs.after(fragment) };
+            let weight = match sampled_by {
+                SampledBy::Instructions => runs.overall() / runs.after(fragment),
+                SampledBy::TakenBranches => 1.0,
+            };
             let counted = weight * times as f64;
             let mut partials = Vec::new();
             let mut met = |met: Met| match met {
@@ -145,8 +160,8 @@ impl<'graph> Observations<'graph> {
                 let gap = self.gaps.get(&(function, pair[0]));
                 windows += 1.0 + gap.copied().unwrap_or(self.depth);
             }
-            let next = destination(pair[1]).map(|next| graph.blocks[next as usize].start);
-            windows += if next == Some(block.end) { 0.0 } else { 1.0 };
+            let next = destination(pair[1]).map(|next| &graph.blocks[next as usize]);
+            windows += if next.is_some_and(|next| block.falls_to(next)) { 0.0 } else { 1.0 };
         }
         windows
     }
