@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use crate::estimate::expand::follows;
 use crate::estimate::observation::Observations;
-use crate::path::START;
+use crate::path::{Path, START};
 
 /// Lengths of contexts, besides the whole beginning of a path.
 const LENGTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32];
@@ -20,7 +20,7 @@ const LENGTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32];
 /// What was seen to follow each context.
 #[derive(Debug, Default)]
 pub(crate) struct Contexts {
-    next: HashMap<(u32, Box<[u32]>), Vec<(u32, f64)>>,
+    next: HashMap<Path, Vec<(u32, f64)>>,
 }
 
 impl Contexts {
@@ -32,7 +32,7 @@ impl Contexts {
             }
             for (at, &next) in marks.iter().enumerate().skip(1) {
                 for context in contexts_of(&marks[..at]) {
-                    let key = (*function, Box::from(context));
+                    let key = Path { function: *function, marks: context.into() };
                     let follows = contexts.next.entry(key).or_default();
                     match follows.iter_mut().find(|(mark, _)| *mark == next) {
                         Some((_, count)) => *count += weight,
@@ -56,7 +56,8 @@ impl Contexts {
         let mut chances: Vec<(u32, f64)> = choices.map(|mark| (mark, 0.0)).collect();
         let mut known = false;
         for context in contexts_of(beginning) {
-            let Some(seen) = self.next.get(&(function, Box::from(context))) else {
+            let key = Path { function, marks: context.into() };
+            let Some(seen) = self.next.get(&key) else {
                 if known {
                     break;
                 } else {
