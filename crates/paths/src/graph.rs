@@ -11,10 +11,12 @@
 //! The decoder follows the code from the entries. The destinations of indirect jumps are those that
 //! were observed: an unseen case of a jump table has no edge.
 
+use std::collections::HashMap;
+
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 /// The longest function that is decoded, in bytes. A longer one is unknown code.
-pub const LONGEST_FUNCTION: u64 = 8 << 20;
+pub const LONGEST_FUNCTION: u64 = 1 << 20;
 
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,16 +152,17 @@ impl FunctionGraph {
         }
         let mut graph = Self { blocks: decoded.blocks(), ..Self::default() };
         graph.instructions = decoded.instructions().collect();
-        for &(from, to) in &seen.jumps {
-            let (from, to) = (graph.ending_at(from), graph.starting_at(to));
-            if let (Some(from), Some(to)) = (from, to) {
-                let edges = &mut graph.blocks[from as usize].edges;
-                if !edges.iter().any(|edge| edge.to == to) {
-                    edges.push(Edge { to, back: false });
-                }
+        let endings: HashMap<u64, usize> =
+            graph.blocks.iter().enumerate().map(|(number, block)| (block.last, number)).collect();
+        for (from, to) in &seen.jumps {
+            if let (Some(&from), Some(to)) = (endings.get(from), graph.starting_at(*to)) {
+                graph.blocks[from].edges.push(Edge { to, back: false });
             }
         }
-        graph.blocks.iter_mut().for_each(|block| block.edges.sort_by_key(|edge| edge.to));
+        for block in &mut graph.blocks {
+            block.edges.sort_by_key(|edge| edge.to);
+            block.edges.dedup();
+        }
         let entries = [start].into_iter().chain(seen.entries.iter().copied());
         graph.entries = entries.filter_map(|entry| graph.starting_at(entry)).collect();
         graph.entries.sort_unstable();
@@ -193,10 +196,6 @@ impl FunctionGraph {
     pub fn starting_at(&self, address: u64) -> Option<u32> {
         let found = self.blocks.binary_search_by_key(&address, |block| block.start);
         found.ok().map(|number| number as u32)
-    }
-
-    fn ending_at(&self, address: u64) -> Option<u32> {
-        self.blocks.iter().position(|block| block.last == address).map(|number| number as u32)
     }
 
     /// How many instructions begin from `start` to `last`, both included. At least 1.

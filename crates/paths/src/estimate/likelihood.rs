@@ -23,6 +23,9 @@ const RARE: f64 = 1e-5;
 /// A function has at most so many candidates.
 const CANDIDATES: usize = 20_000;
 
+/// A longer path, in marks, is no candidate unless a fragment shows all of it.
+const LONGEST: usize = 1000;
+
 /// The candidates of one function.
 #[derive(Debug)]
 pub(crate) struct Candidates {
@@ -88,7 +91,8 @@ fn likely_paths(
     while let Some((beginning, begun)) = work.pop() {
         for (mark, chance) in contexts.chances(observations, function, &beginning) {
             let begun = begun * chance;
-            if begun < rare || paths.len() == CANDIDATES {
+            let long = beginning.len() == LONGEST;
+            if begun < rare || long || paths.len() == CANDIDATES {
                 continue;
             }
             let mut marks = beginning.clone();
