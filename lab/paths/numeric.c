@@ -1,4 +1,4 @@
-/* Numeric kernels: LU factors with pivots, a Fourier transform, and lengths of Collatz sequences. */
+/* Numeric kernels: LU factors with pivots, a Fourier transform, lengths of Collatz sequences. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

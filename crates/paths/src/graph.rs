@@ -222,7 +222,9 @@ impl FunctionGraph {
             Finished,
         }
         let mut visits = vec![Visit::New; self.blocks.len()];
-        for entry in self.entries.clone() {
+        // Blocks that no entry reaches come last, so that no cycle is left without a back edge.
+        let all = 0..self.blocks.len() as u32;
+        for entry in self.entries.clone().into_iter().chain(all) {
             if visits[entry as usize] != Visit::New {
                 continue;
             }
@@ -366,5 +368,34 @@ impl<'code> Decoded<'code> {
         block.exits |=
             matches!(block.kind, BlockEnd::Return | BlockEnd::IndirectJump | BlockEnd::Stops);
         block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Also blocks that no entry reaches: a case of a jump table whose jump was not decoded.
+        #[test]
+        fn without_back_edges_there_is_no_cycle(
+            edges in prop::collection::vec(prop::collection::vec(0u32..8, 0..3), 8),
+        ) {
+            let edges: Vec<_> = edges.into_iter().map(|to| (to, false)).collect();
+            let graph = FunctionGraph::of_edges(&edges);
+            // Blocks that only follow finished ones are taken away until none is left.
+            let mut left: Vec<usize> = (0..8).collect();
+            while !left.is_empty() {
+                let before = left.len();
+                let still = left.clone();
+                left.retain(|&block| {
+                    let edges = graph.blocks[block].edges.iter().filter(|edge| !edge.back);
+                    edges.into_iter().any(|edge| still.contains(&(edge.to as usize)))
+                });
+                prop_assert!(left.len() < before, "a cycle in {left:?}");
+            }
+        }
     }
 }

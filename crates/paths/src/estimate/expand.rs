@@ -1,7 +1,7 @@
 //! The published method: a partial path grows where only one block can precede or follow it (the
 //! paper on hardware monitoring, section 3.2). It grows to a whole path, or stays out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::estimate::observation::Observations;
 use crate::graph::FunctionGraph;
@@ -17,8 +17,11 @@ pub(crate) fn expand(observations: &Observations) -> (BTreeMap<Path, f64>, f64) 
             times[partial as usize] += fragment.times as f64;
         }
     }
+    let mut before: HashMap<u32, Vec<Vec<u32>>> = HashMap::new();
     for ((function, marks), times) in observations.partials.iter().zip(times) {
-        let path = grown(observations.program.graph(*function), *function, marks);
+        let graph = observations.program.graph(*function);
+        let before = before.entry(*function).or_insert_with(|| precedes(graph));
+        let path = Path { function: *function, marks: grown(graph, before, marks).into() };
         if path.is_whole() {
             whole += times;
             *counts.entry(path).or_default() += times;
@@ -29,31 +32,37 @@ pub(crate) fn expand(observations: &Observations) -> (BTreeMap<Path, f64>, f64) 
     (counts, if left_out > 0.0 { left_out / (whole + left_out) } else { 0.0 })
 }
 
-fn grown(graph: &FunctionGraph, function: u32, marks: &[u32]) -> Path {
-    let mut before = Vec::new();
+/// By block: the marks that may precede it.
+fn precedes(graph: &FunctionGraph) -> Vec<Vec<u32>> {
+    let mut before = vec![Vec::new(); graph.blocks.len()];
+    graph.heads().into_iter().for_each(|head| before[head as usize].push(START));
+    for (number, block) in graph.blocks.iter().enumerate() {
+        for edge in block.edges.iter().filter(|edge| !edge.back) {
+            before[edge.to as usize].push(number as u32);
+        }
+    }
+    before
+}
+
+fn grown(graph: &FunctionGraph, before: &[Vec<u32>], marks: &[u32]) -> Vec<u32> {
+    let mut beginning = Vec::new();
     let mut first = marks[0];
-    while first != START {
-        let heads = graph.heads().contains(&first).then_some(START);
-        let blocks = (0..graph.blocks.len() as u32).filter(|&block| {
-            let edges = &graph.blocks[block as usize].edges;
-            edges.iter().any(|edge| edge.to == first && !edge.back)
-        });
-        let mut choices = heads.into_iter().chain(blocks);
-        let (Some(only), None) = (choices.next(), choices.next()) else { break };
-        before.push(only);
+    while first != START
+        && let [only] = before[first as usize][..]
+    {
+        beginning.push(only);
         first = only;
     }
-    let mut path: Vec<u32> = before.into_iter().rev().chain(marks.iter().copied()).collect();
+    let mut path: Vec<u32> = beginning.into_iter().rev().chain(marks.iter().copied()).collect();
     loop {
         let last = path[path.len() - 1];
         if is_end(last) {
-            break;
+            return path;
         }
         let mut choices = follows(graph, last);
-        let (Some(only), None) = (choices.next(), choices.next()) else { break };
+        let (Some(only), None) = (choices.next(), choices.next()) else { return path };
         path.push(only);
     }
-    Path { function, marks: path.into() }
 }
 
 /// The marks that may follow a block.
