@@ -41,7 +41,8 @@ pub enum BinaryError {
     OtherProcessor,
     /// It has neither symbols nor unwind tables.
     #[error(
-        "no function is known: the file has neither symbols nor an unwind table; name an unstripped build with --binary"
+        "no function is known: the file has neither symbols nor an unwind table; name an \
+         unstripped build with --binary"
     )]
     NoFunctions,
 }

@@ -171,8 +171,8 @@ impl FunctionGraph {
         graph
     }
 
-    /// A graph of given edges, for tests and studies: block `b` has addresses `16 b` to `16 b + 15`.
-    /// A block without edges returns; one whose second mark is set may leave as well.
+    /// A graph of given edges, for tests and studies. Block `b` has addresses `16 b` to
+    /// `16 b + 15`. A block without edges returns; one whose second mark is set may leave as well.
     pub fn of_edges(edges: &[(Vec<u32>, bool)]) -> Self {
         let block = |(number, (edges, exits)): (usize, &(Vec<u32>, bool))| BasicBlock {
             start: number as u64 * 16,

@@ -3,9 +3,9 @@
 //! An interval comes from resampling. Each replicate gives every fragment a random weight, of the
 //! gamma distribution whose mean is how often it was sampled (the Bayesian bootstrap, Rubin 1981).
 //! Then the counts are estimated again. Sampling is one reason why counts are uncertain. The other
-//! is that fragments may not tell paths apart: two choices that no fragment spans may go together in
-//! several ways. Then the estimate stays where its prior put it. So each replicate also begins at
-//! a prior of its own, in which every candidate is multiplied with a log-normal factor. Where
+//! is that fragments may not tell paths apart: two choices that no fragment spans may go together
+//! in several ways. Then the estimate stays where its prior put it. So each replicate also begins
+//! at a prior of its own, in which every candidate is multiplied with a log-normal factor. Where
 //! fragments decide, the steps of the estimate undo that. Where they do not, the interval is wide.
 //!
 //! Paths that move with the prior alone are *undetermined*. Those that share partial paths form a
@@ -32,7 +32,7 @@ const PRIORS: usize = 12;
 const UNDETERMINED: f64 = 0.25;
 /// The standard deviation of the logarithm of the factors of priors.
 const SPREAD: f64 = 1.0;
-/// By how much intervals are wider than replicates say, as an exponent of the ratio to the estimate.
+/// By how much intervals are wider than replicates say, as a power of the ratio to the estimate.
 /// Replicates know nothing of what the model leaves out. Chosen on two programs, `dash` and a JSON
 /// parser, so that 90 % intervals held in some 90 %; the others of the study check it.
 const WIDER: f64 = 1.25;
@@ -275,8 +275,8 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// A number of the gamma distribution with this shape, at least 1, and scale 1 (Marsaglia and Tsang,
-/// "A Simple Method for Generating Gamma Variables", ACM TOMS 26(3), 2000).
+/// A number of the gamma distribution with this shape, at least 1, and scale 1 (Marsaglia and
+/// Tsang, "A Simple Method for Generating Gamma Variables", ACM TOMS 26(3), 2000).
 fn gamma(shape: f64, random: &mut Random) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();

@@ -220,3 +220,59 @@ impl<'graph> Walk<'graph> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{FunctionGraph, Seen};
+    use crate::path::Path;
+
+    /// At 0 a function calls the one at 0x20 and returns behind it, at 5. That one is a return.
+    fn caller_and_callee() -> ProgramGraph {
+        let caller = [0xe8, 0x1b, 0, 0, 0, 0xc3];
+        let caller = FunctionGraph::new(&caller, 0, &Seen::default());
+        let callee = FunctionGraph::new(&[0xc3], 0x20, &Seen::default());
+        ProgramGraph::of_graphs(vec![caller, callee])
+    }
+
+    const CALL: Branch = Branch { from: 0, to: 0x20 };
+    const BACK: Branch = Branch { from: 0x20, to: 5 };
+    const OUT: Branch = Branch { from: 5, to: 0x901 };
+    const IN: Branch = Branch { from: 0x900, to: 0 };
+
+    /// Each path's function, and whether its beginning and its end are known.
+    fn walked(branches: &[Branch]) -> Vec<(u32, bool, bool)> {
+        let program = caller_and_callee();
+        let mut paths = Vec::new();
+        let mut met = |met: Met| match met {
+            Met::Path(function, marks) => {
+                let path = Path { function, marks: marks.into() };
+                assert_eq!(path.blocks(), [0]);
+                paths.push((function, path.begins(), path.end().is_some()));
+            }
+            Met::Break => paths.push((9, false, false)),
+            _ => {}
+        };
+        let mut walk = Walk::new(&program);
+        branches.iter().for_each(|&branch| walk.take(branch, &mut met));
+        walk.finish(&mut met);
+        paths
+    }
+
+    #[test]
+    fn a_call_does_not_end_a_path() {
+        assert_eq!(walked(&[IN, CALL, BACK, OUT]), [(1, true, true), (0, true, true)]);
+    }
+
+    #[test]
+    fn a_fragment_may_begin_or_end_in_a_callee() {
+        assert_eq!(walked(&[IN, CALL]), [(1, true, false), (0, true, false)]);
+        assert_eq!(walked(&[BACK, OUT]), [(1, false, true), (0, false, true)]);
+    }
+
+    #[test]
+    fn a_branch_that_cannot_follow_cuts_all_paths() {
+        let cut = [(9, false, false), (1, true, false), (0, true, false), (0, false, true)];
+        assert_eq!(walked(&[IN, CALL, OUT]), cut);
+    }
+}

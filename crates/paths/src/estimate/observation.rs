@@ -3,14 +3,14 @@
 //! A record is sampled after a number of instructions. So a fragment is the likelier to be sampled
 //! the longer the code that runs after its last branch, before the next one replaces the oldest.
 //! What is wanted is each window of the stream of branches with the same chance. So a fragment
-//! counts with the inverse of that length. The record does not tell it. But other fragments tell how
-//! long code runs on average from the same place: there it was not the last branch.
+//! counts with the inverse of that length. The record does not tell it. But other fragments tell
+//! how long code runs on average from the same place: there it was not the last branch.
 //!
 //! With that, a path is seen as follows. Each branch of it is in as many windows as the record is
 //! deep. So its first branch is in so many windows, and each further branch adds one window, or as
 //! many as branches came between, if it returns from a call: but not more than the record is deep.
-//! The sum is the *exposure* of the path. Its first branch is the one that leads to it, and its last
-//! the one that leaves it. A path may lack both: control may fall into a loop head.
+//! The sum is the *exposure* of the path. Its first branch is the one that leads to it, and its
+//! last the one that leaves it. A path may lack both: control may fall into a loop head.
 
 use std::collections::HashMap;
 
