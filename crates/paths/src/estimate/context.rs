@@ -3,8 +3,8 @@
 //! The chance of a mark after a *context*, the marks before it, is estimated for contexts of
 //! growing length. Each longer one is mixed with the shorter one: `(n(x) + d p(x)) / (n + d)`,
 //! where `n` is how often the context was seen, `n(x)` how often `x` followed, `p` the chance after
-//! the shorter context and `d` how many different marks followed (Witten and Bell, "The Zero-Frequency
-//! Problem", IEEE Transactions on Information Theory 37(4), 1991, method C). So a choice that was
+//! the shorter context and `d` how many different marks followed (Witten and Bell, "The
+//! Zero-Frequency Problem", IEEE Transactions on Information Theory 37(4), 1991, method C). So a choice that was
 //! never seen after a block gets no chance, and one that was seen there gets little where a longer
 //! context speaks against it. The shortest context, one block, is the flow along edges.
 
