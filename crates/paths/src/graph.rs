@@ -1,0 +1,401 @@
+//! The control-flow graph of a function: its blocks, and the edges between them.
+//!
+//! A *block* is code that runs from its first instruction to its last, but for calls: code behind a
+//! call belongs to the same block, because control comes back there. An *edge* leads from a block
+//! to one that may follow. An edge is a *back edge* if it leads to a block that a depth-first
+//! search, from the entries in the order of their addresses, has begun and not finished. Its
+//! destination is a *loop head*. An *entry* is where control comes from other functions: the first
+//! instruction, and each place to which others were seen to jump (parts that a compiler moved
+//! away, handlers of exceptions).
+//!
+//! The decoder follows the code from the entries. The destinations of indirect jumps are those that
+//! were observed: an unseen case of a jump table has no edge.
+
+use std::collections::HashMap;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+
+/// The longest function that is decoded, in bytes. A longer one is unknown code.
+pub const LONGEST_FUNCTION: u64 = 1 << 20;
+
+/// How a block ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockEnd {
+    /// The next block begins behind it.
+    FallsThrough,
+    /// A jump to one place.
+    Jump,
+    /// A jump or the next block.
+    Conditional,
+    /// A jump to a computed place.
+    IndirectJump,
+    /// Back to the caller.
+    Return,
+    /// Execution cannot go on: a trap, or bytes that are no code of the function.
+    Stops,
+}
+
+/// Where control goes from a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// The number of the block that follows.
+    pub to: u32,
+    /// Whether it closes a loop.
+    pub back: bool,
+}
+
+/// A call within a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallSite {
+    /// The address of the call.
+    pub at: u64,
+    /// Where its callee returns to.
+    pub after: u64,
+}
+
+/// Code that runs from its first instruction to its last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BasicBlock {
+    /// The address of its first instruction.
+    pub start: u64,
+    /// The address of its last instruction.
+    pub last: u64,
+    /// The first address behind it.
+    pub end: u64,
+    /// How it ends.
+    pub kind: BlockEnd,
+    /// Whether control may leave the function here: by a return, or by a jump to another one.
+    pub exits: bool,
+    /// The blocks that may follow, by number.
+    pub edges: Vec<Edge>,
+    /// Its calls, by address.
+    pub calls: Vec<CallSite>,
+}
+
+impl BasicBlock {
+    /// Whether control comes to `next` without a taken branch.
+    pub(crate) fn falls_to(&self, next: &BasicBlock) -> bool {
+        matches!(self.kind, BlockEnd::FallsThrough | BlockEnd::Conditional)
+            && next.start == self.end
+    }
+}
+
+/// The blocks of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionGraph {
+    /// By address.
+    pub blocks: Vec<BasicBlock>,
+    /// The numbers of the blocks where control enters, by address.
+    pub entries: Vec<u32>,
+    /// The addresses of all instructions, in order.
+    instructions: Vec<u64>,
+}
+
+/// What was seen of a function besides its code.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Indirect jumps within it and their destinations.
+    pub(crate) jumps: Vec<(u64, u64)>,
+    /// Where control entered from elsewhere, besides its start.
+    pub(crate) entries: Vec<u64>,
+}
+
+/// What an instruction does to the flow of control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    Next,
+    Jump(u64),
+    Conditional(u64),
+    IndirectJump,
+    Call,
+    Return,
+    Stop,
+}
+
+/// What an instruction does, and how many bytes it has. Bytes that are no instruction have none.
+pub(crate) fn transfer(code: &[u8], address: u64) -> (Transfer, u64) {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    (transfer_of(&instruction), instruction.len() as u64)
+}
+
+fn transfer_of(instruction: &Instruction) -> Transfer {
+    if instruction.is_invalid() {
+        return Transfer::Stop;
+    }
+    let near = matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32);
+    match instruction.flow_control() {
+        FlowControl::UnconditionalBranch if near => {
+            Transfer::Jump(instruction.near_branch_target())
+        }
+        FlowControl::ConditionalBranch => Transfer::Conditional(instruction.near_branch_target()),
+        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => Transfer::IndirectJump,
+        FlowControl::Return => Transfer::Return,
+        FlowControl::Call if near => Transfer::Call,
+        FlowControl::IndirectCall => Transfer::Call,
+        FlowControl::Exception => Transfer::Stop,
+        // A system call or an interrupt comes back to the next instruction.
+        _ => Transfer::Next,
+    }
+}
+
+impl FunctionGraph {
+    /// The graph of the function whose code begins at `start`.
+    pub(crate) fn new(code: &[u8], start: u64, seen: &Seen) -> Self {
+        let mut decoded = Decoded::new(code, start);
+        decoded.follow(start);
+        for &(_, to) in &seen.jumps {
+            decoded.follow(to);
+        }
+        for &entry in &seen.entries {
+            decoded.follow(entry);
+        }
+        let mut graph = Self { blocks: decoded.blocks(), ..Self::default() };
+        graph.instructions = decoded.instructions().collect();
+        let endings: HashMap<u64, usize> =
+            graph.blocks.iter().enumerate().map(|(number, block)| (block.last, number)).collect();
+        for (from, to) in &seen.jumps {
+            if let (Some(&from), Some(to)) = (endings.get(from), graph.starting_at(*to)) {
+                graph.blocks[from].edges.push(Edge { to, back: false });
+            }
+        }
+        for block in &mut graph.blocks {
+            block.edges.sort_by_key(|edge| edge.to);
+            block.edges.dedup();
+        }
+        let entries = [start].into_iter().chain(seen.entries.iter().copied());
+        graph.entries = entries.filter_map(|entry| graph.starting_at(entry)).collect();
+        graph.entries.sort_unstable();
+        graph.entries.dedup();
+        graph.mark_back_edges();
+        graph
+    }
+
+    /// A graph of given edges, for tests and studies. Block `b` has addresses `16 b` to
+    /// `16 b + 15`. A block without edges returns; one whose second mark is set may leave as well.
+    pub fn of_edges(edges: &[(Vec<u32>, bool)]) -> Self {
+        let block = |(number, (edges, exits)): (usize, &(Vec<u32>, bool))| BasicBlock {
+            start: number as u64 * 16,
+            last: number as u64 * 16 + 15,
+            end: number as u64 * 16 + 16,
+            kind: if edges.is_empty() { BlockEnd::Return } else { BlockEnd::IndirectJump },
+            exits: *exits || edges.is_empty(),
+            edges: edges.iter().map(|&to| Edge { to, back: false }).collect(),
+            calls: Vec::new(),
+        };
+        let mut graph = Self {
+            blocks: edges.iter().enumerate().map(block).collect(),
+            entries: if edges.is_empty() { Vec::new() } else { vec![0] },
+            instructions: (0..edges.len() as u64 * 4).map(|number| number * 4).collect(),
+        };
+        graph.mark_back_edges();
+        graph
+    }
+
+    /// The block whose first instruction is there.
+    pub fn starting_at(&self, address: u64) -> Option<u32> {
+        let found = self.blocks.binary_search_by_key(&address, |block| block.start);
+        found.ok().map(|number| number as u32)
+    }
+
+    /// How many instructions begin from `start` to `last`, both included. At least 1.
+    pub fn instructions(&self, start: u64, last: u64) -> u64 {
+        let before = |address| self.instructions.partition_point(|&at| at < address);
+        (before(last.saturating_add(1)).saturating_sub(before(start)) as u64).max(1)
+    }
+
+    /// Where paths may begin: entries and loop heads, by number.
+    pub fn heads(&self) -> Vec<u32> {
+        let edges = self.blocks.iter().flat_map(|block| &block.edges);
+        let loops = edges.filter(|edge| edge.back).map(|edge| edge.to);
+        let mut heads: Vec<u32> = loops.chain(self.entries.iter().copied()).collect();
+        heads.sort_unstable();
+        heads.dedup();
+        heads
+    }
+
+    fn mark_back_edges(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Visit {
+            New,
+            Begun,
+            Finished,
+        }
+        let mut visits = vec![Visit::New; self.blocks.len()];
+        // Blocks that no entry reaches come last, so that no cycle is left without a back edge.
+        let all = 0..self.blocks.len() as u32;
+        for entry in self.entries.clone().into_iter().chain(all) {
+            if visits[entry as usize] != Visit::New {
+                continue;
+            }
+            visits[entry as usize] = Visit::Begun;
+            let mut stack = vec![(entry as usize, 0)];
+            while let Some((block, next)) = stack.last_mut() {
+                let block = *block;
+                let Some(edge) = self.blocks[block].edges.get_mut(*next) else {
+                    visits[block] = Visit::Finished;
+                    stack.pop();
+                    continue;
+                };
+                *next += 1;
+                let to = edge.to as usize;
+                match visits[to] {
+                    Visit::New => {
+                        visits[to] = Visit::Begun;
+                        stack.push((to, 0));
+                    }
+                    Visit::Begun => edge.back = true,
+                    Visit::Finished => {}
+                }
+            }
+        }
+    }
+}
+
+/// The instructions of a function as far as control was followed.
+struct Decoded<'code> {
+    code: &'code [u8],
+    start: u64,
+    /// By offset: the length of the instruction there, 0 if none was found.
+    lengths: Vec<u8>,
+    /// By offset: whether a block begins there.
+    leads: Vec<bool>,
+}
+
+impl<'code> Decoded<'code> {
+    fn new(code: &'code [u8], start: u64) -> Self {
+        Self { code, start, lengths: vec![0; code.len()], leads: vec![false; code.len()] }
+    }
+
+    fn offset(&self, address: u64) -> Option<usize> {
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        (offset < self.code.len()).then_some(offset)
+    }
+
+    fn instructions(&self) -> impl Iterator<Item = u64> {
+        let lengths = self.lengths.iter().enumerate();
+        lengths.filter(|(_, length)| **length > 0).map(|(offset, _)| self.start + offset as u64)
+    }
+
+    fn transfer(&self, offset: usize) -> (Transfer, u64) {
+        transfer(&self.code[offset..], self.start + offset as u64)
+    }
+
+    /// Decodes all that direct control reaches from `root`, where a block begins.
+    fn follow(&mut self, root: u64) {
+        let mut work = vec![root];
+        while let Some(address) = work.pop() {
+            let Some(mut offset) = self.offset(address) else { continue };
+            self.leads[offset] = true;
+            while self.lengths[offset] == 0 {
+                let (transfer, length) = self.transfer(offset);
+                if length == 0 {
+                    break;
+                }
+                self.lengths[offset] = length as u8;
+                let next = self.start + offset as u64 + length;
+                match transfer {
+                    Transfer::Jump(to) => work.push(to),
+                    Transfer::Conditional(to) => work.extend([to, next]),
+                    _ => {}
+                }
+                if !matches!(transfer, Transfer::Next | Transfer::Call) {
+                    break;
+                }
+                let Some(next) = self.offset(next) else { break };
+                offset = next;
+            }
+        }
+    }
+
+    fn blocks(&self) -> Vec<BasicBlock> {
+        let starts: Vec<usize> = (0..self.code.len())
+            .filter(|&offset| self.leads[offset] && self.lengths[offset] > 0)
+            .collect();
+        let number = |address: u64| {
+            let found = starts.binary_search(&self.offset(address)?);
+            found.ok().map(|number| number as u32)
+        };
+        starts.iter().map(|&start| self.block(start, &number)).collect()
+    }
+
+    fn block(&self, start: usize, number: &impl Fn(u64) -> Option<u32>) -> BasicBlock {
+        let mut block = BasicBlock {
+            start: self.start + start as u64,
+            last: 0,
+            end: 0,
+            kind: BlockEnd::Stops,
+            exits: false,
+            edges: Vec::new(),
+            calls: Vec::new(),
+        };
+        let mut offset = start;
+        let destinations = loop {
+            let (transfer, length) = self.transfer(offset);
+            block.last = self.start + offset as u64;
+            block.end = block.last + length;
+            let (kind, destinations) = match transfer {
+                Transfer::Next | Transfer::Call => {
+                    if transfer == Transfer::Call {
+                        block.calls.push(CallSite { at: block.last, after: block.end });
+                    }
+                    match self.offset(block.end) {
+                        Some(next) if !self.leads[next] && self.lengths[next] > 0 => {
+                            offset = next;
+                            continue;
+                        }
+                        Some(_) => (BlockEnd::FallsThrough, [Some(block.end), None]),
+                        None => (BlockEnd::Stops, [None, None]),
+                    }
+                }
+                Transfer::Jump(to) => (BlockEnd::Jump, [Some(to), None]),
+                Transfer::Conditional(to) => (BlockEnd::Conditional, [Some(block.end), Some(to)]),
+                Transfer::IndirectJump => (BlockEnd::IndirectJump, [None, None]),
+                Transfer::Return => (BlockEnd::Return, [None, None]),
+                Transfer::Stop => (BlockEnd::Stops, [None, None]),
+            };
+            block.kind = kind;
+            break destinations;
+        };
+        for address in destinations.into_iter().flatten() {
+            match number(address) {
+                Some(to) if block.edges.iter().any(|edge| edge.to == to) => {}
+                Some(to) => block.edges.push(Edge { to, back: false }),
+                None => block.exits = true,
+            }
+        }
+        // Where an indirect jump leads is only known from observation: it may always leave.
+        block.exits |=
+            matches!(block.kind, BlockEnd::Return | BlockEnd::IndirectJump | BlockEnd::Stops);
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Also blocks that no entry reaches: a case of a jump table whose jump was not decoded.
+        #[test]
+        fn without_back_edges_there_is_no_cycle(
+            edges in prop::collection::vec(prop::collection::vec(0u32..8, 0..3), 8),
+        ) {
+            let edges: Vec<_> = edges.into_iter().map(|to| (to, false)).collect();
+            let graph = FunctionGraph::of_edges(&edges);
+            // Blocks that only follow finished ones are taken away until none is left.
+            let mut left: Vec<usize> = (0..8).collect();
+            while !left.is_empty() {
+                let before = left.len();
+                let still = left.clone();
+                left.retain(|&block| {
+                    let edges = graph.blocks[block].edges.iter().filter(|edge| !edge.back);
+                    edges.into_iter().any(|edge| still.contains(&(edge.to as usize)))
+                });
+                prop_assert!(left.len() < before, "a cycle in {left:?}");
+            }
+        }
+    }
+}
