@@ -12,6 +12,10 @@ use std::rc::Rc;
 /// More mappings than any recording of use has. What a hostile file makes pinwise keep ends here.
 const MOST_MAPPINGS: usize = 1 << 20;
 
+/// Copies of mappings that are made for forked processes. Most forked processes run another program
+/// before they map a file, and need none.
+const MOST_COPIES: usize = 1 << 23;
+
 /// On x86-64 and AArch64 the kernel has the upper half of the addresses.
 const KERNEL_STARTS: u64 = 1 << 63;
 
@@ -60,6 +64,8 @@ pub(crate) struct AddressSpaces {
     /// room, the first one first.
     exited: VecDeque<i32>,
     mappings: usize,
+    /// How many mappings were copied, ever.
+    copies: usize,
 }
 
 impl AddressSpaces {
@@ -102,6 +108,10 @@ impl AddressSpaces {
         let binary = is_file.then(|| self.binary(path));
         let shared = self.processes.entry(process).or_default();
         let added = if Rc::strong_count(shared) > 1 { shared.len() } else { 0 };
+        self.copies += added;
+        if self.copies > MOST_COPIES {
+            return Err(TooManyMappings);
+        }
         let mappings = Rc::make_mut(shared);
         let before = mappings.len();
         clear(mappings, start, end);
@@ -236,6 +246,19 @@ mod tests {
         spaces.exit(1);
         assert_eq!(spaces.resolve(1, 0x1008), InBinary(BinaryNumber(0), 8), "threads run on");
         assert_eq!(spaces.mappings, 1);
+    }
+
+    #[test]
+    fn forks_that_copy_mappings_and_drop_them_run_into_a_limit() {
+        let mut spaces = AddressSpaces::default();
+        for page in 0..1 << 16 {
+            spaces.map(0, page << 12, 0x1000, 0, "/bin/a").unwrap();
+        }
+        let copies = (1..).take_while(|_| {
+            spaces.fork(0, 1);
+            spaces.map(1, 0, 0x1000, 0, "/bin/b").is_ok()
+        });
+        assert_eq!(copies.count(), 1 << 7);
     }
 
     #[test]

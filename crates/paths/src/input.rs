@@ -95,8 +95,8 @@ pub enum BranchInputError {
         /// Its number, from one.
         line: u64,
     },
-    /// There are more mappings than a recording has.
-    #[error("the recording maps more than a million files at once: it is damaged, record again")]
+    /// It has more mappings than a recording has.
+    #[error("the recording maps more files than programs do: it is damaged, record again")]
     TooManyMappings,
 }
 
