@@ -2,10 +2,10 @@
 //!
 //! `lab/paths/traces FOLDER` makes traces of real programs: it needs gcc, and QEMU's user mode.
 //! Then `cargo run --release -p pinwise-lab --example path_profiles -- FOLDER` prints a table. A
-//! trace takes about a minute. One trace gives both the exact counts and the samples of several runs
-//! of a modelled record, each some 500,000 instructions apart. The runs of a row together are a second
-//! of native work or more. Each row repeats that, and says how often 90 % intervals of hot paths
-//! hold.
+//! trace takes about a minute. One trace gives both the exact counts and the samples of several
+//! runs of a modelled record, each some 500,000 instructions apart. The runs of a row together are
+//! a second of native work or more. Each row repeats that, and says how often 90 % intervals of hot
+//! paths hold.
 //!
 //! The graph is made from all branches of the trace, for both methods and the exact counts alike:
 //! so that paths have the same blocks.

@@ -93,7 +93,7 @@ pub struct FunctionGraph {
 
 /// What was seen of a function besides its code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedEdges {
     /// Indirect jumps within it and their destinations.
     pub(crate) jumps: Vec<(u64, u64)>,
     /// Where control entered from elsewhere, besides its start.
@@ -141,7 +141,7 @@ fn transfer_of(instruction: &Instruction) -> Transfer {
 
 impl FunctionGraph {
     /// The graph of the function whose code begins at `start`.
-    pub(crate) fn new(code: &[u8], start: u64, seen: &Seen) -> Self {
+    pub(crate) fn new(code: &[u8], start: u64, seen: &ObservedEdges) -> Self {
         let mut decoded = Decoded::new(code, start);
         decoded.follow(start);
         for &(_, to) in &seen.jumps {

@@ -31,7 +31,7 @@ pub struct TooManyPaths;
 
 /// Where control may go from a block: an end, or another block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
+enum PathStep {
     End(PathEnd),
     On(u32),
 }
@@ -69,7 +69,8 @@ impl<'graph> Numbering<'graph> {
         let head = self.heads.iter().position(|head| Some(head) == blocks.first())?;
         let mut number: u64 = self.heads[..head].iter().map(|&head| self.ways[head as usize]).sum();
         for (index, &block) in blocks.iter().enumerate() {
-            let taken = blocks.get(index + 1).map_or(Choice::End(end), |&next| Choice::On(next));
+            let taken =
+                blocks.get(index + 1).map_or(PathStep::End(end), |&next| PathStep::On(next));
             let mut passed = 0;
             self.choices(block).find(|&choice| {
                 passed += if choice == taken { 0 } else { self.ways_of(choice) };
@@ -93,27 +94,27 @@ impl<'graph> Numbering<'graph> {
         loop {
             let here = *blocks.last().expect("it has its first block");
             match self.choices(here).find(|&choice| pass(self.ways_of(choice)))? {
-                Choice::On(next) => blocks.push(next),
-                Choice::End(end) => return Some(Path::whole(self.function, &blocks, end)),
+                PathStep::On(next) => blocks.push(next),
+                PathStep::End(end) => return Some(Path::whole(self.function, &blocks, end)),
             }
         }
     }
 
-    fn choices(&self, block: u32) -> impl Iterator<Item = Choice> + '_ {
+    fn choices(&self, block: u32) -> impl Iterator<Item = PathStep> + '_ {
         let block = &self.graph.blocks[block as usize];
         // Where an endless loop has no other edge, or code stops, the path ends.
         let exits = block.exits || block.edges.is_empty();
-        let exit = exits.then_some(Choice::End(PathEnd::Exit));
+        let exit = exits.then_some(PathStep::End(PathEnd::Exit));
         exit.into_iter().chain(block.edges.iter().map(|edge| match edge.back {
-            true => Choice::End(PathEnd::Back(edge.to)),
-            false => Choice::On(edge.to),
+            true => PathStep::End(PathEnd::Back(edge.to)),
+            false => PathStep::On(edge.to),
         }))
     }
 
-    fn ways_of(&self, choice: Choice) -> u64 {
+    fn ways_of(&self, choice: PathStep) -> u64 {
         match choice {
-            Choice::End(_) => 1,
-            Choice::On(block) => self.ways[block as usize],
+            PathStep::End(_) => 1,
+            PathStep::On(block) => self.ways[block as usize],
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::binary::Binary;
 use crate::fragments::Branch;
-use crate::graph::{FunctionGraph, LONGEST_FUNCTION, Seen, Transfer, transfer};
+use crate::graph::{FunctionGraph, LONGEST_FUNCTION, ObservedEdges, Transfer, transfer};
 
 /// The graphs of a binary's functions, and what each address of a branch means in them.
 #[derive(Debug, Default)]
@@ -16,21 +16,21 @@ pub struct ProgramGraph {
     /// The number that the binary gives each function, by the number of its graph.
     functions: Vec<usize>,
     graphs: Vec<FunctionGraph>,
-    sites: HashMap<u64, Site>,
+    sites: HashMap<u64, BranchSite>,
     landings: HashMap<u64, Landing>,
 }
 
 /// A place in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BlockPlace {
     pub(crate) function: u32,
     pub(crate) block: u32,
 }
 
 /// An instruction that a branch may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Site {
-    pub(crate) place: Place,
+pub(crate) struct BranchSite {
+    pub(crate) place: BlockPlace,
     pub(crate) kind: SiteKind,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum SiteKind {
 /// An address that a branch may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Landing {
-    pub(crate) place: Place,
+    pub(crate) place: BlockPlace,
     /// It lies behind a call.
     pub(crate) returned: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Landing {
 impl ProgramGraph {
     /// The graphs of the functions of `binary` that `branches` touch.
     pub fn new(binary: &Binary, branches: impl Iterator<Item = Branch>) -> Self {
-        let mut seen: BTreeMap<usize, Seen> = BTreeMap::new();
+        let mut seen: BTreeMap<usize, ObservedEdges> = BTreeMap::new();
         let mut returns: Vec<(usize, u64)> = Vec::new();
         for Branch { from, to } in branches {
             let (source, target) = (binary.function_at(from), binary.function_at(to));
@@ -131,10 +131,10 @@ impl ProgramGraph {
     fn push(&mut self, function: usize, graph: FunctionGraph) {
         let number = self.graphs.len() as u32;
         for (block, content) in graph.blocks.iter().enumerate() {
-            let place = Place { function: number, block: block as u32 };
+            let place = BlockPlace { function: number, block: block as u32 };
             for call in &content.calls {
                 let kind = SiteKind::Call(call.after);
-                self.sites.insert(call.at, Site { place, kind });
+                self.sites.insert(call.at, BranchSite { place, kind });
                 let landing = Landing { place, returned: true };
                 self.landings.entry(call.after).or_insert(landing);
             }
@@ -144,11 +144,11 @@ impl ProgramGraph {
                 Return => SiteKind::Return,
                 _ => continue,
             };
-            self.sites.insert(content.last, Site { place, kind });
+            self.sites.insert(content.last, BranchSite { place, kind });
         }
         // A block may begin behind a call. Then it also lies there.
         for (block, content) in graph.blocks.iter().enumerate() {
-            let place = Place { function: number, block: block as u32 };
+            let place = BlockPlace { function: number, block: block as u32 };
             let returned = self.landings.get(&content.start).is_some_and(|old| old.returned);
             self.landings.insert(content.start, Landing { place, returned });
         }
@@ -176,7 +176,7 @@ impl ProgramGraph {
         self.functions[number as usize]
     }
 
-    pub(crate) fn site(&self, address: u64) -> Option<Site> {
+    pub(crate) fn site(&self, address: u64) -> Option<BranchSite> {
         self.sites.get(&address).copied()
     }
 
@@ -185,7 +185,7 @@ impl ProgramGraph {
     }
 }
 
-fn graph_of(binary: &Binary, function: usize, seen: &Seen) -> FunctionGraph {
+fn graph_of(binary: &Binary, function: usize, seen: &ObservedEdges) -> FunctionGraph {
     let function = binary.functions()[function];
     if function.end - function.start > LONGEST_FUNCTION {
         return FunctionGraph::default();

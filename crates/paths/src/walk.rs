@@ -14,7 +14,7 @@
 
 use crate::fragments::Branch;
 use crate::path::{PathEnd, START};
-use crate::program_graph::{Landing, Place, ProgramGraph, SiteKind};
+use crate::program_graph::{BlockPlace, Landing, ProgramGraph, SiteKind};
 
 /// The deepest stack of calls that is kept. Beyond it the outermost call is forgotten.
 const DEEPEST: usize = 1 << 16;
@@ -25,11 +25,11 @@ pub(crate) enum Met<'walk> {
     /// A path or a part of one, as the marks of [`Path`](crate::path::Path), in a function.
     Path(u32, &'walk [u32]),
     /// A call within a block.
-    Call(Place),
+    Call(BlockPlace),
     /// That a callee came back to a block.
-    Return(Place),
+    Return(BlockPlace),
     /// That a path begins without a taken branch: control fell into a loop head from below.
-    Fall(Place),
+    Fall(BlockPlace),
     /// A branch that cannot follow the one before it.
     Break,
 }
@@ -37,7 +37,7 @@ pub(crate) enum Met<'walk> {
 #[derive(Debug)]
 struct Frame {
     /// Without a place: code without a graph.
-    place: Option<Place>,
+    place: Option<BlockPlace>,
     /// Where the callee of the pending call returns to.
     after: Option<u64>,
     /// Where its path begins in the marks of all frames.
@@ -131,7 +131,7 @@ impl<'graph> Walk<'graph> {
     }
 
     /// Runs straight on to a block. False if control cannot get there.
-    fn run_to(&mut self, goal: Place, met: &mut impl FnMut(Met)) -> bool {
+    fn run_to(&mut self, goal: BlockPlace, met: &mut impl FnMut(Met)) -> bool {
         let Some(Frame { place: Some(here), after: None, .. }) = self.frames.last() else {
             return false;
         };
@@ -150,15 +150,15 @@ impl<'graph> Walk<'graph> {
             return false;
         }
         for block in run().skip(1) {
-            if self.step(Place { block, ..here }, met) {
-                met(Met::Fall(Place { block, ..here }));
+            if self.step(BlockPlace { block, ..here }, met) {
+                met(Met::Fall(BlockPlace { block, ..here }));
             }
         }
         true
     }
 
     /// Along an edge. Tells whether a path begins.
-    fn step(&mut self, to: Place, met: &mut impl FnMut(Met)) -> bool {
+    fn step(&mut self, to: BlockPlace, met: &mut impl FnMut(Met)) -> bool {
         let frame = self.frames.last_mut().expect("it runs");
         let from = frame.place.expect("known code").block;
         frame.place = Some(to);
@@ -177,7 +177,7 @@ impl<'graph> Walk<'graph> {
         false
     }
 
-    fn push(&mut self, place: Option<Place>, begins: bool) {
+    fn push(&mut self, place: Option<BlockPlace>, begins: bool) {
         if self.frames.len() == DEEPEST {
             // Half of them at once: this costs nothing in the long run.
             let kept = self.frames.split_off(DEEPEST / 2);
@@ -224,14 +224,14 @@ impl<'graph> Walk<'graph> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{FunctionGraph, Seen};
+    use crate::graph::{FunctionGraph, ObservedEdges};
     use crate::path::Path;
 
     /// At 0 a function calls the one at 0x20 and returns behind it, at 5. That one is a return.
     fn caller_and_callee() -> ProgramGraph {
         let caller = [0xe8, 0x1b, 0, 0, 0, 0xc3];
-        let caller = FunctionGraph::new(&caller, 0, &Seen::default());
-        let callee = FunctionGraph::new(&[0xc3], 0x20, &Seen::default());
+        let caller = FunctionGraph::new(&caller, 0, &ObservedEdges::default());
+        let callee = FunctionGraph::new(&[0xc3], 0x20, &ObservedEdges::default());
         ProgramGraph::of_graphs(vec![caller, callee])
     }
 

@@ -4,9 +4,10 @@
 //! growing length. Each longer one is mixed with the shorter one: `(n(x) + d p(x)) / (n + d)`,
 //! where `n` is how often the context was seen, `n(x)` how often `x` followed, `p` the chance after
 //! the shorter context and `d` how many different marks followed (Witten and Bell, "The
-//! Zero-Frequency Problem", IEEE Transactions on Information Theory 37(4), 1991, method C). So a choice that was
-//! never seen after a block gets no chance, and one that was seen there gets little where a longer
-//! context speaks against it. The shortest context, one block, is the flow along edges.
+//! Zero-Frequency Problem", IEEE Transactions on Information Theory 37(4), 1991, method C). So a
+//! choice that was never seen after a block gets no chance. One that was seen there gets little
+//! where a longer context speaks against it. The shortest context, one block, is the flow
+//! along edges.
 
 use std::collections::HashMap;
 
@@ -19,11 +20,11 @@ const LENGTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32];
 
 /// What was seen to follow each context.
 #[derive(Debug, Default)]
-pub(crate) struct Contexts {
+pub(crate) struct MarkContexts {
     next: HashMap<Path, Vec<(u32, f64)>>,
 }
 
-impl Contexts {
+impl MarkContexts {
     pub(crate) fn new(observations: &Observations, weights: &[f64]) -> Self {
         let mut contexts = Self::default();
         for ((function, marks), weight) in observations.partials.iter().zip(weights) {

@@ -1,7 +1,7 @@
 //! The default method: the counts of whole paths under which the fragments are most likely.
 //!
-//! Candidates are the whole paths that may have run often enough to matter. The [`Contexts`] give
-//! each its prior: how often its first block began a path, times the chances of what follows.
+//! Candidates are the whole paths that may have run often enough to matter. The [`MarkContexts`]
+//! give each its prior: how often its first block began a path, times the chances of what follows.
 //!
 //! A partial path was shown by some candidate that it fits. If the counts of candidates are
 //! Poisson means, the most likely ones are found by expectation and maximisation (Dempster, Laird
@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::estimate::context::Contexts;
+use crate::estimate::context::MarkContexts;
 use crate::estimate::observation::Observations;
 use crate::path::{START, is_end};
 
@@ -40,7 +40,7 @@ pub(crate) struct Candidates {
 
 /// The candidates of all functions that were seen.
 pub(crate) fn candidates(observations: &Observations, weights: &[f64]) -> Vec<Candidates> {
-    let contexts = Contexts::new(observations, weights);
+    let contexts = MarkContexts::new(observations, weights);
     let mut heads: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
     let mut of_function: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (number, ((function, marks), weight)) in
@@ -80,7 +80,7 @@ pub(crate) fn candidates(observations: &Observations, weights: &[f64]) -> Vec<Ca
 /// The whole paths from given heads, with how often each is begun.
 fn likely_paths(
     observations: &Observations,
-    contexts: &Contexts,
+    contexts: &MarkContexts,
     function: u32,
     heads: impl Iterator<Item = (u32, f64)>,
     rare: f64,
@@ -108,7 +108,7 @@ fn likely_paths(
 
 /// A tree of the partial paths of a function, by their marks.
 #[derive(Default)]
-struct Node {
+struct TrieNode {
     next: HashMap<u32, usize>,
     partial: Option<usize>,
 }
@@ -118,14 +118,14 @@ fn fits(
     partials: &[u32],
     candidates: &[Box<[u32]>],
 ) -> Vec<(u32, Vec<u32>)> {
-    let mut nodes = vec![Node::default()];
+    let mut nodes = vec![TrieNode::default()];
     for (index, &partial) in partials.iter().enumerate() {
         let mut node = 0;
         for mark in &observations.partials[partial as usize].1 {
             let new = nodes.len();
             node = *nodes[node].next.entry(*mark).or_insert(new);
             if node == new {
-                nodes.push(Node::default());
+                nodes.push(TrieNode::default());
             }
         }
         nodes[node].partial = Some(index);

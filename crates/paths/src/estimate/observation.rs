@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use crate::fragments::{Branch, Fragments};
 use crate::path::{START, destination};
-use crate::program_graph::{Place, ProgramGraph};
+use crate::program_graph::{BlockPlace, ProgramGraph};
 use crate::walk::{Met, Walk};
 
 /// The event whose number of occurrences ends a sampling period.
@@ -33,7 +33,7 @@ const BYTES: u64 = 4;
 
 /// What one fragment shows.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenFragment {
     /// How often it was sampled.
     pub(crate) times: u64,
     /// How much one sample counts; 1 on average.
@@ -46,7 +46,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(crate) struct Observations<'graph> {
     pub(crate) program: &'graph ProgramGraph,
-    pub(crate) fragments: Vec<Seen>,
+    pub(crate) fragments: Vec<SeenFragment>,
     /// By number: the function and the marks of a partial path.
     pub(crate) partials: Vec<(u32, Box<[u32]>)>,
     /// How many branches a fragment has, on average.
@@ -67,7 +67,7 @@ impl<'graph> Observations<'graph> {
         fragments: &Fragments,
         sampled_by: SampledBy,
     ) -> Self {
-        let runs = Runs::new(program, fragments);
+        let runs = RunLengths::new(program, fragments);
         let mut numbers: HashMap<(u32, Box<[u32]>), u32> = HashMap::new();
         let mut calls: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
         let mut falls: HashMap<(u32, u32), f64> = HashMap::new();
@@ -89,13 +89,13 @@ impl<'graph> Observations<'graph> {
                     let next = numbers.len() as u32;
                     partials.push(*numbers.entry((function, marks.into())).or_insert(next));
                 }
-                Met::Call(Place { function, block }) => {
+                Met::Call(BlockPlace { function, block }) => {
                     calls.entry((function, block)).or_default().0 += counted;
                 }
-                Met::Return(Place { function, block }) => {
+                Met::Return(BlockPlace { function, block }) => {
                     calls.entry((function, block)).or_default().1 += counted;
                 }
-                Met::Fall(Place { function, block }) => {
+                Met::Fall(BlockPlace { function, block }) => {
                     *falls.entry((function, block)).or_default() += counted;
                 }
                 Met::Break => breaks += times,
@@ -107,7 +107,7 @@ impl<'graph> Observations<'graph> {
             walk.finish(&mut met);
             branches += counted * fragment.len() as f64;
             samples += counted;
-            seen.push(Seen { times, weight, partials });
+            seen.push(SeenFragment { times, weight, partials });
         }
         let depth = if samples > 0.0 { branches / samples } else { 1.0 };
         let gaps = calls
@@ -188,12 +188,12 @@ impl<'graph> Observations<'graph> {
 ///
 /// How long code runs may depend on more than the last branch. So averages are taken after the last
 /// few, and each is drawn towards that after fewer.
-struct Runs {
+struct RunLengths {
     after: HashMap<Box<[Branch]>, (f64, f64)>,
     all: (f64, f64),
 }
 
-impl Runs {
+impl RunLengths {
     /// The most branches that an average is taken after.
     const CONTEXT: usize = 4;
     /// As many observations the average after fewer branches counts for.
