@@ -1,18 +1,18 @@
 //! The job that moves threads of running programs between siblings, and judges whether that helps.
 
-use crate::campaign_run::{conclude, disturbances, measure};
-use crate::error::JobError;
+use crate::campaign_run::{EndContext, Measured, conclude, disturbances, measure};
+use crate::error::{JobError, Remedy};
 use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::leftovers::put_back_leftovers;
 use crate::open_subject::{
-    ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
+    OpenSubject, ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
 use crate::placement_request::ReadingOptions;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored_campaign;
 use crate::subject::Subject;
-use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Record, Store};
+use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Record, Store};
 use pinwise_coscheduling::{CoschedOutcome, CoschedQuestion, CoschedSearch};
 use pinwise_linux::ThreadId;
 use pinwise_measure::{ProgramNote, Testbed, ThreadMoves};
@@ -23,7 +23,7 @@ use pinwise_programs::CoscheduledTestbed;
 use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whether it helps to move threads of running programs: the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -184,8 +184,22 @@ impl Job for CoschedRequest {
         let PreparedCosched { request, mut testbed } = ready;
         let mut search = CoschedSearch::new(request.question.clone());
         let budget = request.budget();
+        if let Some(most) = request.question.budget {
+            let used = store.records(info.id)?.last().map_or(Duration::ZERO, |last| last.elapsed);
+            testbed.wait_until(Instant::now() + most.saturating_sub(used));
+        }
         let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
-        let ends: &dyn crate::open_subject::OpenSubject = &testbed;
+        let failure = failed_last(&measured.records);
+        let mut ends = EndContext::from(&testbed as &dyn OpenSubject);
+        if failure.is_some() {
+            // To resume it would replay the failure.
+            ends.remedy = Remedy::AskAgain;
+        }
+        let ending = match (measured.ending, failure) {
+            (Ending::Finished, Some(reason)) => Ending::Failed(reason),
+            (ending, _) => ending,
+        };
+        let measured = Measured { ending, ..measured };
         let conclusion = conclude(store, info.id, measured, ends, |records, notes| {
             CoschedConclusion { outcome: request.outcome(records, info), notes }
         })?;
@@ -211,6 +225,12 @@ impl Job for CoschedRequest {
             CoschedConclusion::deserialize(conclusion).ok()?.outcome;
         Some(Summary::Cosched { verdict, gain: gain.map(|gain| gain.mean) })
     }
+}
+
+/// Why the last period failed, if it did. The end of the programs is no failure.
+fn failed_last(records: &[Record]) -> Option<String> {
+    let error = records.last()?.outcome.as_ref().err()?;
+    (!error.expired).then(|| error.message.clone())
 }
 
 /// What a co-scheduler would do in some quanta.
@@ -271,4 +291,32 @@ pub fn preview_cosched(
         return Err(JobError::nothing_measured(true));
     }
     Ok(CoschedPreview { level, quanta: shown, uncounted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::{Purpose, Trial};
+    use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
+
+    #[test]
+    fn a_metric_that_fails_at_last_is_the_reason_and_the_end_of_the_programs_is_none() {
+        let period = |outcome| Record {
+            number: 0,
+            trial: Trial {
+                setting: Setting::Unpinned,
+                purpose: Purpose::Baseline,
+                effort: Effort { windows: 20.0 },
+            },
+            outcome,
+            elapsed: Duration::ZERO,
+        };
+        let good = || period(Ok(Measurement::new(1.0, Duration::from_secs(1))));
+        let gone = || period(Err(MeasureError::new(Retry::Other, "it is gone")));
+        let ended = || period(Err(MeasureError::expired("programs ended")));
+        assert_eq!(failed_last(&[]), None);
+        assert_eq!(failed_last(&[gone(), good()]), None);
+        assert_eq!(failed_last(&[good(), gone()]).as_deref(), Some("it is gone"));
+        assert_eq!(failed_last(&[gone(), ended()]), None);
+    }
 }
