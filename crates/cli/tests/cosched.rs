@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::{PATIENCE, PINWISE, Program, Target, affinities, json, pinwise, wait_until};
@@ -138,6 +139,9 @@ fn the_end_of_the_programs_ends_it_with_an_answer() {
     let [one, other] = &targets.targets;
     kill_process(Pid::from_raw(other.pid() as i32).unwrap(), Signal::KILL).unwrap();
     assert!(program.ended(PATIENCE).success());
+    let mut answer = String::new();
+    program.0.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("note: it ended early"), "{answer}");
     assert_eq!(affinities(one.pid()), before[0]);
 }
 

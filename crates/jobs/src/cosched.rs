@@ -201,6 +201,8 @@ impl Job for CoschedRequest {
         };
         let measured = Measured { ending, ..measured };
         let conclusion = conclude(store, info.id, measured, ends, |records, notes| {
+            let ended = programs_ended(records).then_some(ProgramNote::ProgramsEnded);
+            let notes = notes.into_iter().chain(ended).collect();
             CoschedConclusion { outcome: request.outcome(records, info), notes }
         })?;
         // Gives each thread its own affinity back.
@@ -231,6 +233,11 @@ impl Job for CoschedRequest {
 fn failed_last(records: &[Record]) -> Option<String> {
     let error = records.last()?.outcome.as_ref().err()?;
     (!error.expired).then(|| error.message.clone())
+}
+
+/// Whether the programs ended before the search did.
+fn programs_ended(records: &[Record]) -> bool {
+    records.last().and_then(|last| last.outcome.as_ref().err()).is_some_and(|error| error.expired)
 }
 
 /// What a co-scheduler would do in some quanta.
@@ -318,5 +325,7 @@ mod tests {
         assert_eq!(failed_last(&[gone(), good()]), None);
         assert_eq!(failed_last(&[good(), gone()]).as_deref(), Some("it is gone"));
         assert_eq!(failed_last(&[gone(), ended()]), None);
+        assert!(programs_ended(&[good(), ended()]));
+        assert!(!programs_ended(&[ended(), good()]) && !programs_ended(&[gone()]));
     }
 }
