@@ -232,7 +232,8 @@ impl PairsRequest {
         let testbed: Box<dyn OpenSubject> = match &self.programs {
             PairedPrograms::Commands { commands, limit } => {
                 let names = self.programs.names();
-                Box::new(open_commands(commands, names, cpus, *limit, &caller.interrupt)?)
+                let share = self.question.share(names.len());
+                Box::new(open_commands(commands, names, cpus, *limit, share, &caller.interrupt)?)
             }
             PairedPrograms::Simulated(simulation) => {
                 let seed = self.question.seed;
