@@ -121,13 +121,16 @@ fn a_signal_or_a_kill_leaves_every_mask_as_it_was_and_the_campaign_can_go_on() {
         let mut program = Program::start(
             Command::new(PINWISE)
                 .args(["campaign", "resume", &id, "--trust", "--store", &store])
-                .stdout(Stdio::null())
+                .stdout(Stdio::piped())
                 .stderr(Stdio::null()),
         );
         wait_until(PATIENCE, "a moved thread", || targets.masks() != before);
         kill_process(Pid::from_child(&program.0), Signal::INT).unwrap();
         assert_eq!(program.ended(PATIENCE).code(), Some(130));
         assert_eq!(targets.masks(), before);
+        let mut answer = String::new();
+        program.0.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("whether moving threads helps"), "the answer so far: {answer}");
     }
 }
 

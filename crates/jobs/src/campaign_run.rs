@@ -112,7 +112,8 @@ pub(crate) fn measure_on(
     drop(journal);
     events.take(Event::MeasuringEnded).map_err(JobError::Output)?;
     let notes = disturbances(store, [info.id])?;
-    if ending != Ending::Finished {
+    // The answer so far of cosched is shown, with its notes.
+    if ending != Ending::Finished && info.new.kind != Kind::Cosched {
         for about in &notes {
             note(events, about.clone())?;
         }

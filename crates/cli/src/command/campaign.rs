@@ -382,8 +382,19 @@ fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
             info.id.0
         ));
     }
-    let answer = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json))
-        .map_err(|error| events::explained(error, &caller, &store))?;
+    let resumed = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json));
+    let answer = match resumed {
+        Ok(answer) => answer,
+        Err(error) => {
+            // It is ended like this where it has no budget, so there is always an answer so far.
+            if info.new.kind == Kind::Cosched
+                && let Ok(so_far) = pinwise_jobs::answer(info.id, &caller, &store)
+            {
+                print_answer(&store, &so_far, one)?;
+            }
+            return Err(events::explained(error, &caller, &store));
+        }
+    };
     print_answer(&store, &answer, one)
 }
 
