@@ -1,7 +1,7 @@
 //! What to run next.
 //!
-//! First every program alone and every pair once, in one random order: a machine that becomes slower
-//! or busier meanwhile does so for both. Then rounds: possible truths
+//! First every program alone and every pair once, in one random order: a machine that becomes
+//! busier meanwhile does so for both. Then rounds: possible truths
 //! ([`crate::PairsOutcome`]) show which pairs make another pairing better. These are measured
 //! again, and their programs alone if that is less sure. The rounds end when no other pairing is
 //! better by 1 %, with the confidence of the question. Or they end with three quarters of the

@@ -47,7 +47,7 @@ pub fn note(note: &ProgramNote) -> String {
             }
         ),
         ProgramNote::ProgramsEnded => {
-            "it ended early, since fewer than two of the programs still ran: repeat with longer ones"
+            "it ended early: fewer than two of the programs still ran; repeat with longer ones"
                 .to_owned()
         }
         ProgramNote::CpusAway { cpus, seconds } => format!(

@@ -34,7 +34,7 @@ impl PairsFindings<'_> {
         let PairsOutcome { verdict, pairing, pairs, .. } = self.outcome;
         match (verdict, pairing) {
             (PairsVerdict::Alone, _) if self.busy => {
-                "Beside this load no two programs gain: repeat when quiet before you run each alone."
+                "Beside this load no two programs gain: repeat when quiet before you part them."
                     .to_owned()
             }
             (PairsVerdict::Alone, _) => {
