@@ -44,7 +44,7 @@ fn missed(noise: f64, gain: f64, slowed: f64, rule: GainRule) -> (f64, f64) {
         loop {
             let mut window = |speed: f64| {
                 let slow = if random.unit() < slowed { 1.0 - 0.95 * random.unit() } else { 1.0 };
-                Some(speed * slow * (1.0 + noise * normal(&mut random)))
+                Some(speed * slow * (1.0 + noise * random.normal()))
             };
             rounds.take(vec![window(1.0), window(1.0 + gain)]);
             if rounds.count() == MOST_ROUNDS || rounds.is_settled(false, 0.005) {
@@ -56,10 +56,4 @@ fn missed(noise: f64, gain: f64, slowed: f64, rule: GainRule) -> (f64, f64) {
         widths += (shown.high - shown.low) / 2.0;
     }
     (f64::from(missed) / f64::from(COMPARISONS), widths / f64::from(COMPARISONS))
-}
-
-/// A normal deviate (G. E. P. Box and M. E. Muller, 1958).
-fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
 }

@@ -126,18 +126,12 @@ impl TaskEvents {
         if seconds <= 0.0 {
             return None;
         }
-        let noisy = |event: f64| event * (1.0 + NOISE * normal(random)).max(0.0);
+        let noisy = |event: f64| event * (1.0 + NOISE * random.normal()).max(0.0);
         let counts = COUNTED.into_iter().zip(events.map(noisy));
         let mut counts: BTreeMap<CounterEvent, f64> = counts.collect();
         counts.insert(CounterEvent::Cycles, seconds * hertz);
         Some(EventCounts { seconds, counts, counted: 1.0 })
     }
-}
-
-/// A standard normal number (Box and Muller).
-fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
 fn event_array(values: CounterValues) -> [f64; 6] {

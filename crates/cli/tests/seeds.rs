@@ -46,6 +46,7 @@ targets! {
     latency: "../../../fuzz/targets/latency.rs",
     metric: "../../../fuzz/targets/metric.rs",
     numa_maps: "../../../fuzz/targets/numa_maps.rs",
+    path_graph: "../../../fuzz/targets/path_graph.rs",
     perf_data: "../../../fuzz/targets/perf_data.rs",
     perf_record: "../../../fuzz/targets/perf_record.rs",
     perf_stat: "../../../fuzz/targets/perf_stat.rs",

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// "Edge Profiling versus Path Profiling", POPL 1998).
 pub const HOT: f64 = 0.001_25;
 
-/// Wall's weight matching: the flow of the hot paths that the estimate also ranks so high, as a
-/// share of the flow of all hot paths (Wall, "Predicting Program Behavior Using Real or Estimated
+/// Wall's weight matching: how much of the flow of all hot paths the estimate finds. It finds a hot
+/// path that it ranks as high (Wall, "Predicting Program Behavior Using Real or Estimated
 /// Profiles", PLDI 1991).
 ///
 /// The *flow* of a path is its count as a share of all counts. There are as many hot paths in the

@@ -68,28 +68,22 @@ impl<'data> Binary<'data> {
             .filter(|(_, bytes)| !bytes.is_empty())
             .collect();
         code.sort_by_key(|(address, _)| *address);
-        let mut ranges: Vec<Function> = file
-            .symbols()
-            .chain(file.dynamic_symbols().take(if file.symbols().next().is_none() {
-                usize::MAX
-            } else {
-                0
-            }))
+        let is_stripped = file.symbols().next().is_none();
+        let symbols = if is_stripped { file.dynamic_symbols() } else { file.symbols() };
+        let mut ranges: Vec<Function> = symbols
             .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
             .map(|symbol| Function {
                 start: symbol.address(),
                 end: symbol.address().saturating_add(symbol.size()),
-                symbol: Some(symbol.index()),
+                // The dynamic symbols have indices of their own: their names are not kept.
+                symbol: (!is_stripped).then_some(symbol.index()),
             })
             .collect();
-        if file.symbols().next().is_none() {
-            // The dynamic symbols have indices of their own: their names are not kept.
-            ranges.iter_mut().for_each(|range| range.symbol = None);
-            if let Some(section) = file.section_by_name(".eh_frame")
-                && let Ok(table) = section.data()
-            {
-                ranges.extend(unwind_ranges(table, section.address()));
-            }
+        if is_stripped
+            && let Some(section) = file.section_by_name(".eh_frame")
+            && let Ok(table) = section.data()
+        {
+            ranges.extend(unwind_ranges(table, section.address()));
         }
         let functions = disjoint(ranges, &code);
         if functions.is_empty() {
@@ -154,8 +148,8 @@ fn disjoint(mut ranges: Vec<Function>, code: &[(u64, &[u8])]) -> Vec<Function> {
     functions
 }
 
-/// The ranges of an `.eh_frame` section at an address (System V ABI for x86-64, section 4.2.4;
-/// pointers as GNU tools write them for x86-64: relative to their own place, 4 bytes).
+/// The ranges of an `.eh_frame` section at an address (System V ABI for x86-64, section 4.2.4).
+/// Pointers are as GNU tools write them for x86-64: 4 bytes, relative to their own place.
 fn unwind_ranges(table: &[u8], address: u64) -> Vec<Function> {
     const RELATIVE_SIGNED_4: u8 = 0x1b;
     let word =

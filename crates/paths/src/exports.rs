@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// BOLT's pre-aggregated text of branches with virtual addresses
 /// ([`BinaryBranches::at_addresses`]).
 ///
-/// BOLT wants to know of each run whether a branch of the same function led into it: a return into
+/// BOLT wants to know of each run whether a branch of the same function led into it. A return into
 /// the middle of a function looks the same otherwise. `function_of` gives anything that tells the
 /// function of an address from others, such as its start.
 #[must_use]

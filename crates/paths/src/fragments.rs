@@ -88,7 +88,7 @@ impl Fragments {
         self.counts.values().fold(0, |sum, times| sum.saturating_add(*times))
     }
 
-    /// What a record that is only so many branches deep would have told.
+    /// What a shallower record would have told: only the newest branches of each fragment.
     #[must_use]
     pub fn newest(&self, depth: usize) -> Self {
         let mut newest = Self::default();

@@ -1,18 +1,19 @@
 //! The control-flow graph of a function: its blocks, and the edges between them.
 //!
-//! A *block* is code that runs from its first instruction to its last, but for calls: code behind a
-//! call belongs to the same block, because control comes back there. An *edge* leads from a block
-//! to one that may follow. An edge is a *back edge* if it leads to a block that a depth-first
-//! search, from the entries in the order of their addresses, has begun and not finished. Its
+//! A *block* is code that runs from its first instruction to its last. Code behind a call belongs
+//! to the same block, because control comes back there. An *edge* leads from a block to one that
+//! may follow. A depth-first search begins at the entries in the order of their addresses. An edge
+//! is a *back edge* if it leads to a block that the search has begun and not finished. Its
 //! destination is a *loop head*. An *entry* is where control comes from other functions: the first
-//! instruction, and each place to which others were seen to jump (parts that a compiler moved
-//! away, handlers of exceptions).
+//! instruction, and each place to which others were seen to jump. Such places are parts that a
+//! compiler moved away, and handlers of exceptions.
 //!
 //! The decoder follows the code from the entries. The destinations of indirect jumps are those that
 //! were observed: an unseen case of a jump table has no edge.
 
 use std::collections::HashMap;
 
+use crate::path::{PathEnd, PathStep};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 /// The longest function that is decoded, in bytes. A longer one is unknown code.
@@ -212,6 +213,18 @@ impl FunctionGraph {
         heads.sort_unstable();
         heads.dedup();
         heads
+    }
+
+    /// What a path may do at a block.
+    pub(crate) fn steps_from(&self, block: u32) -> impl Iterator<Item = PathStep> + '_ {
+        let block = &self.blocks[block as usize];
+        // Where an endless loop has no other edge, or code stops, the path ends.
+        let exits = block.exits || block.edges.is_empty();
+        let exit = exits.then_some(PathStep::End(PathEnd::Exit));
+        exit.into_iter().chain(block.edges.iter().map(|edge| match edge.back {
+            true => PathStep::End(PathEnd::Back(edge.to)),
+            false => PathStep::On(edge.to),
+        }))
     }
 
     fn mark_back_edges(&mut self) {

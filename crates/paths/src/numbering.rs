@@ -1,17 +1,17 @@
 //! Numbers the paths of a function, from 0 on, without a gap.
 //!
-//! Without its back edges a graph has no cycle, so its paths can be counted from the last block
-//! backwards: a block has as many paths to an end as its successors have together, and one more
-//! for each way to end there. The number of a path is the sum of what it passes over: at each
-//! block, the paths of the choices before the one it takes (Ball and Larus 1996, section 3.2 and
-//! figure 5; an added edge from a common entry to each head stands for the back edges that were
-//! cut, section 3.4).
+//! Without its back edges a graph has no cycle. So its paths can be counted from the last block
+//! backwards. A block has as many paths to an end as its successors have together, and one more
+//! for each way to end there. The number of a path is the sum of what it passes over. At each
+//! block, these are the paths of the choices before the one it takes (Ball and Larus 1996, section
+//! 3.2 and figure 5). Paths may also begin at each head, for the back edges that were cut (section
+//! 3.4).
 //!
 //! The number of paths may be exponential in the number of blocks. Where it does not fit into 64
 //! bits, paths have no numbers: everything else here works on blocks, and needs none.
 
 use crate::graph::FunctionGraph;
-use crate::path::{Path, PathEnd};
+use crate::path::{Path, PathStep};
 
 /// The numbers of a function's paths.
 #[derive(Debug)]
@@ -29,13 +29,6 @@ pub struct Numbering<'graph> {
 #[error("the function has too many paths to number them")]
 pub struct TooManyPaths;
 
-/// Where control may go from a block: an end, or another block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PathStep {
-    End(PathEnd),
-    On(u32),
-}
-
 impl<'graph> Numbering<'graph> {
     /// Numbers the paths of the function whose graph has this number.
     ///
@@ -47,7 +40,7 @@ impl<'graph> Numbering<'graph> {
         let mut numbering =
             Self { graph, function, heads, ways: vec![0; graph.blocks.len()], total: 0 };
         for block in numbering.last_to_first() {
-            let ways = numbering.choices(block).try_fold(0u64, |sum, choice| {
+            let ways = graph.steps_from(block).try_fold(0u64, |sum, choice| {
                 sum.checked_add(numbering.ways_of(choice)).ok_or(TooManyPaths)
             })?;
             numbering.ways[block as usize] = ways;
@@ -72,7 +65,7 @@ impl<'graph> Numbering<'graph> {
             let taken =
                 blocks.get(index + 1).map_or(PathStep::End(end), |&next| PathStep::On(next));
             let mut passed = 0;
-            self.choices(block).find(|&choice| {
+            self.graph.steps_from(block).find(|&choice| {
                 passed += if choice == taken { 0 } else { self.ways_of(choice) };
                 choice == taken
             })?;
@@ -93,22 +86,11 @@ impl<'graph> Numbering<'graph> {
         let mut blocks = vec![*first];
         loop {
             let here = *blocks.last().expect("it has its first block");
-            match self.choices(here).find(|&choice| pass(self.ways_of(choice)))? {
+            match self.graph.steps_from(here).find(|&choice| pass(self.ways_of(choice)))? {
                 PathStep::On(next) => blocks.push(next),
                 PathStep::End(end) => return Some(Path::whole(self.function, &blocks, end)),
             }
         }
-    }
-
-    fn choices(&self, block: u32) -> impl Iterator<Item = PathStep> + '_ {
-        let block = &self.graph.blocks[block as usize];
-        // Where an endless loop has no other edge, or code stops, the path ends.
-        let exits = block.exits || block.edges.is_empty();
-        let exit = exits.then_some(PathStep::End(PathEnd::Exit));
-        exit.into_iter().chain(block.edges.iter().map(|edge| match edge.back {
-            true => PathStep::End(PathEnd::Back(edge.to)),
-            false => PathStep::On(edge.to),
-        }))
     }
 
     fn ways_of(&self, choice: PathStep) -> u64 {
@@ -151,6 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::path::PathEnd;
 
     /// The example of Ball and Larus 1996, figure 1: A to F, six paths.
     #[test]

@@ -31,6 +31,22 @@ impl PathEnd {
     }
 }
 
+/// What a path does at a block: it ends, or goes on to another block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathStep {
+    End(PathEnd),
+    On(u32),
+}
+
+impl PathStep {
+    pub(crate) fn mark(self) -> u32 {
+        match self {
+            Self::End(end) => end.mark(),
+            Self::On(block) => block,
+        }
+    }
+}
+
 /// A path of a function: whole, or what was seen of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {

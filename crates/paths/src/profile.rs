@@ -177,7 +177,7 @@ impl Likelihood {
         let mut shares = Vec::new();
         for of in &self.candidates {
             let mut prior = of.prior.clone();
-            prior.iter_mut().for_each(|count| *count *= (SPREAD * normal(random)).exp());
+            prior.iter_mut().for_each(|count| *count *= (SPREAD * random.normal()).exp());
             shares.extend(of.steps(weights, &prior, STEPS));
         }
         let total: f64 = shares.iter().sum();
@@ -269,19 +269,13 @@ impl Likelihood {
     }
 }
 
-/// A standard normal number (Box and Muller 1958).
-fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
-}
-
 /// A number of the gamma distribution with this shape, at least 1, and scale 1 (Marsaglia and
 /// Tsang, "A Simple Method for Generating Gamma Variables", ACM TOMS 26(3), 2000).
 fn gamma(shape: f64, random: &mut Random) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
-        let x = normal(random);
+        let x = random.normal();
         let v = (1.0 + c * x).powi(3);
         let u = 1.0 - random.unit();
         if v > 0.0 && u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {

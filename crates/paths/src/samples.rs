@@ -3,14 +3,12 @@
 //! A *branch stack* is the processor's record at one sample, newest branch first. What is wrong
 //! with such stacks in practice, and what happens here:
 //!
-//! | trap | what is done |
-//! |---|---|
-//! | the newest entry repeats the next one (seen on Intel) | dropped, unless the loop is short |
-//! | a branch into the kernel, or back | ends all fragments, and the return starts another |
-//! | a branch into another binary, or back | each of both has its own fragment |
-//! | code cannot have run straight from one entry to the next | another fragment starts |
-//! | a transaction aborted | the entry is no branch: another fragment starts |
-//! | a branch of a wrong speculation, or not taken | dropped, as if it were not there |
+//! - The newest entry repeats the next one (seen on Intel): it is dropped unless the loop is short.
+//! - A branch leads into the kernel, or back: all fragments end, and the return starts another.
+//! - A branch leads into another binary, or back: each of the two has a fragment of its own.
+//! - Code cannot have run straight from one entry to the next: another fragment starts.
+//! - A transaction aborted: the entry is no branch, and another fragment starts.
+//! - A branch belongs to a wrong speculation, or was not taken: it is dropped.
 //!
 //! Interrupts may enter the kernel anywhere, so nothing is known of the path around it. A call to a
 //! library comes back to where it was made: the caller's fragment goes on.
@@ -23,10 +21,10 @@ use crate::fragments::{Branch, ELSEWHERE, Fragments, add};
 use crate::segments::Segments;
 use std::collections::{BTreeMap, HashMap};
 
-/// A loop of at most so many bytes may repeat at the top of a stack.
+/// A loop of at most this length, in bytes, may repeat at the top of a stack.
 const LONGEST_REPEATED_LOOP: u64 = 0x50;
 
-/// Code does not run on for more bytes without a taken branch (AutoFDO's limit).
+/// Code does not run further than this, in bytes, without a taken branch (AutoFDO's limit).
 const LONGEST_RUN: u64 = 1 << 20;
 
 /// One entry of a branch stack: run-time addresses and what the processor noted.

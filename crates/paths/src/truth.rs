@@ -32,10 +32,6 @@ impl<'graph> PathCounter<'graph> {
         self.walk.take(branch, &mut |met| count(met, counts, cut, breaks));
     }
 
-    /// tmp
-    pub fn b(&self) -> u64 {
-        self.breaks
-    }
     /// The counts of whole paths, how many paths were cut (at least the first and the last one),
     /// and how many branches could not follow the one before.
     pub fn finish(mut self) -> (Vec<(Path, u64)>, u64, u64) {

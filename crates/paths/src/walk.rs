@@ -1,7 +1,7 @@
 //! Follows taken branches through the graphs, and cuts what ran into paths.
 //!
-//! A call does not end a path: what the callee does is a path of the callee, and the caller's path
-//! goes on where the callee returns to. So the walk keeps a stack of calls.
+//! A call does not end a path. What the callee does is a path of the callee. The caller's path goes
+//! on where the callee returns to. So the walk keeps a stack of calls.
 //! - A walk that begins in a callee knows of no caller. When control returns behind a call, a
 //!   partial path of the caller begins with the block of that call.
 //! - A walk that ends in a callee leaves a partial path in each caller that it knows of. Its last

@@ -36,12 +36,9 @@ impl Disturbance {
 
     /// What measurement `number` of `truth` gives.
     pub fn disturbed(&self, truth: f64, number: u64, effort: Effort, random: &mut Random) -> f64 {
-        // Box-Muller; 1 - unit is never 0.
-        let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt()
-            * (std::f64::consts::TAU * random.unit()).cos();
         truth
             * (1.0 + self.drift * number as f64)
-            * (1.0 + self.noise * normal / effort.windows.max(f64::MIN_POSITIVE).sqrt())
+            * (1.0 + self.noise * random.normal() / effort.windows.max(f64::MIN_POSITIVE).sqrt())
     }
 }
 

@@ -12,7 +12,6 @@
 //! alone than the last of 64. Many small shares end more evenly than few large ones. Nobody knows
 //! which case applies, so both count as equally likely.
 
-use crate::posterior::normal;
 use pinwise_topology::Random;
 
 /// The speed over the whole run as a share of that in the middle, from 0 to 1. There is one value
@@ -41,7 +40,7 @@ impl Evenness {
     pub(crate) fn new(pieces: u32, threads: u32, contexts: u32) -> Self {
         let ideal = f64::from(pieces) / f64::from(threads.min(contexts));
         let mut random = Random::new(SEED);
-        let mut share = || (1.0 + CHANCE * normal(&mut random)).max(0.5);
+        let mut share = || (1.0 + CHANCE * random.normal()).max(0.5);
         let unfair =
             (0..DRAWS).map(|_| duration(pieces, threads, contexts, &mut share)).sum::<f64>()
                 / DRAWS as f64;

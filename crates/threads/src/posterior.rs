@@ -242,7 +242,7 @@ impl Posterior {
     pub(crate) fn draws(&self, count: usize, random: &mut Random) -> Vec<Vec<f64>> {
         let lower = self.covariance.cholesky(FLOOR);
         let draw = |_| {
-            let normals: Vec<f64> = self.mean.iter().map(|_| normal(random)).collect();
+            let normals: Vec<f64> = self.mean.iter().map(|_| random.normal()).collect();
             lower
                 .lower_times(&normals)
                 .iter()
@@ -252,12 +252,6 @@ impl Posterior {
         };
         (0..count).map(draw).collect()
     }
-}
-
-/// A standard normal draw (Box and Muller).
-pub(crate) fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
 /// One covariance, given which candidates were measured.

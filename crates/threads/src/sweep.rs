@@ -9,7 +9,6 @@
 
 use crate::Attempt;
 use crate::advice::NumberAdvice;
-use crate::posterior::normal;
 use crate::thread_ceiling::ThreadCeiling;
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
@@ -136,10 +135,10 @@ fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
         // Beyond a hundred degrees of freedom the variance is as good as known.
         let known = degrees > 100;
         let chi_square =
-            (0..if known { 0 } else { degrees }).map(|_| normal(&mut random).powi(2)).sum::<f64>();
+            (0..if known { 0 } else { degrees }).map(|_| random.normal().powi(2)).sum::<f64>();
         let deviation =
             if known { variance } else { variance * degrees as f64 / chi_square }.sqrt();
-        means.iter().map(|mean| mean + deviation * normal(&mut random)).collect()
+        means.iter().map(|mean| mean + deviation * random.normal()).collect()
     };
     Some((0..DRAWS).map(|_| draw()).collect())
 }
@@ -220,9 +219,9 @@ mod tests {
             let (mut random, mut slower) = (Random::new(seeds.bits()), 0.0);
             let noisy = |n: u32| {
                 if n == 1 {
-                    slower = 0.2 * normal(&mut random);
+                    slower = 0.2 * random.normal();
                 }
-                truth[n as usize - 1] * (slower + 0.03 * normal(&mut random)).exp()
+                truth[n as usize - 1] * (slower + 0.03 * random.normal()).exp()
             };
             let (found, _) = swept(&of(&candidates, 3, 0.01), noisy, |n| n);
             let advice = found.advice.unwrap();

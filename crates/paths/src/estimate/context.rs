@@ -1,13 +1,13 @@
 //! What follows the beginning of a path, from the longest contexts that fragments show.
 //!
 //! The chance of a mark after a *context*, the marks before it, is estimated for contexts of
-//! growing length. Each longer one is mixed with the shorter one: `(n(x) + d p(x)) / (n + d)`,
-//! where `n` is how often the context was seen, `n(x)` how often `x` followed, `p` the chance after
-//! the shorter context and `d` how many different marks followed (Witten and Bell, "The
-//! Zero-Frequency Problem", IEEE Transactions on Information Theory 37(4), 1991, method C). So a
-//! choice that was never seen after a block gets no chance. One that was seen there gets little
-//! where a longer context speaks against it. The shortest context, one block, is the flow
-//! along edges.
+//! growing length. Each longer one is mixed with the shorter one: `(n(x) + d p(x)) / (n + d)`. Here
+//! `n` is how often the context was seen, and `n(x)` how often `x` followed. `p` is the chance
+//! after the shorter context, and `d` is how many different marks followed. The rule is method C of
+//! Witten and Bell ("The Zero-Frequency Problem", IEEE Transactions on Information Theory 37(4),
+//! 1991). So a choice that was never seen after a block gets no chance. One that was seen there
+//! gets little where a longer context speaks against it. The shortest context, one block, is the
+//! flow along edges.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::estimate::observation::Observations;
 use crate::graph::FunctionGraph;
-use crate::path::{Path, PathEnd, START, is_end};
+use crate::path::{Path, PathStep, START, is_end};
 
 /// How often each whole path was seen, and the share of partial paths that grew to no whole one.
 pub(crate) fn expand(observations: &Observations) -> (BTreeMap<Path, f64>, f64) {
@@ -67,10 +67,5 @@ fn grown(graph: &FunctionGraph, before: &[Vec<u32>], marks: &[u32]) -> Vec<u32> 
 
 /// The marks that may follow a block.
 pub(crate) fn follows(graph: &FunctionGraph, block: u32) -> impl Iterator<Item = u32> + '_ {
-    let block = &graph.blocks[block as usize];
-    let exit = (block.exits || block.edges.is_empty()).then(|| PathEnd::Exit.mark());
-    exit.into_iter().chain(block.edges.iter().map(|edge| match edge.back {
-        true => PathEnd::Back(edge.to).mark(),
-        false => edge.to,
-    }))
+    graph.steps_from(block).map(PathStep::mark)
 }

@@ -3,9 +3,9 @@
 //! Candidates are the whole paths that may have run often enough to matter. The [`MarkContexts`]
 //! give each its prior: how often its first block began a path, times the chances of what follows.
 //!
-//! A partial path was shown by some candidate that it fits. If the counts of candidates are
-//! Poisson means, the most likely ones are found by expectation and maximisation (Dempster, Laird
-//! and Rubin 1977; the same equations as for emission tomography, Shepp and Vardi 1982, equation
+//! A partial path was shown by some candidate that it fits. The counts of candidates are taken as
+//! Poisson means. Then expectation and maximisation finds the most likely ones (Dempster, Laird and
+//! Rubin 1977). The equations are those of emission tomography (Shepp and Vardi 1982, equation
 //! 2.12). Each step shares every partial path out among the candidates that it fits, in proportion
 //! to their counts. The new count of a candidate is its sum of shares divided by its exposure. Many
 //! counts may be equally likely. Steps that begin at the prior end at one that is close to it.
@@ -22,7 +22,6 @@ use crate::path::{START, is_end};
 const RARE: f64 = 1e-5;
 /// A function has at most so many candidates.
 const CANDIDATES: usize = 20_000;
-
 /// A longer path, in marks, is no candidate unless a fragment shows all of it.
 const LONGEST: usize = 1000;
 

@@ -6,11 +6,11 @@
 //! counts with the inverse of that length. The record does not tell it. But other fragments tell
 //! how long code runs on average from the same place: there it was not the last branch.
 //!
-//! With that, a path is seen as follows. Each branch of it is in as many windows as the record is
-//! deep. So its first branch is in so many windows, and each further branch adds one window, or as
-//! many as branches came between, if it returns from a call: but not more than the record is deep.
-//! The sum is the *exposure* of the path. Its first branch is the one that leads to it, and its
-//! last the one that leaves it. A path may lack both: control may fall into a loop head.
+//! With that, a path is seen as follows. Its first branch is in as many windows as the record is
+//! deep. Each further branch adds one window. A branch that returns from a call adds one for each
+//! branch in between, at most as many as the record is deep. The sum is the *exposure* of the path.
+//! Its first branch is the one that leads to it, and its last the one that leaves it. A path may
+//! lack both: control may fall into a loop head.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! NumberedLines of a text, numbered, of bounded length.
+//! The lines of a text, numbered, of bounded length.
 
 use super::BranchInputError;
 use std::io::{BufRead, Read};

@@ -2,13 +2,11 @@
 //!
 //! The syntax is that of BOLT's `DataAggregator.h`, with one record a line:
 //!
-//! | line | it says |
-//! |---|---|
-//! | `B from to count mispredicted` | a branch |
-//! | `F start end count`, also `f` and `r` | a straight run; what led into it is not kept |
-//! | `T from to end count`, also `R` | a branch and the straight run after it |
-//! | `S address count` | samples at an instruction |
-//! | `E name` | the event of what follows; not used |
+//! - `B from to count mispredicted`: a branch.
+//! - `F start end count`, also `f` and `r`: a straight run. What led into it is not kept.
+//! - `T from to end count`, also `R`: a branch and the straight run after it.
+//! - `S address count`: samples at an instruction.
+//! - `E name`: the event of what follows. It is not used.
 //!
 //! Addresses are virtual addresses in hexadecimal. `X:` before one says that it is in no known
 //! object, and a build id that it is in that object. A branch is a fragment of one branch, so

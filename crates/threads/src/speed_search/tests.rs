@@ -108,8 +108,7 @@ fn busy(curve: [f64; 4], seed: u64) -> NumberAdvice {
     loop {
         match search.next().clone() {
             SpeedSearchStep::Probe { threads, window } => {
-                let value = curve[threads as usize - 1]
-                    * (0.08 * crate::posterior::normal(&mut random)).exp();
+                let value = curve[threads as usize - 1] * (0.08 * random.normal()).exp();
                 let cost = window + Duration::from_millis(20);
                 search
                     .observe(SpeedSample { value, error: Some(0.015 * value), cost, threads })

@@ -25,6 +25,11 @@ impl RecordedEvent {
         Self { parts, read_format: 0, branch_kinds: ANY_OF_USER, ids: vec![] }
     }
 
+    /// An event with one counter.
+    pub(super) fn with_id(parts: u64, branch_kinds: u64, id: u64) -> Self {
+        Self { parts, read_format: 0, branch_kinds, ids: vec![id] }
+    }
+
     fn attributes(&self, size: usize) -> Vec<u8> {
         let mut attributes = vec![0; size];
         let mut put = |at: usize, value: u64| {

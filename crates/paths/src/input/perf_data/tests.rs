@@ -289,17 +289,11 @@ fn call_stacks_and_chosen_kinds_of_branches_are_no_paths() {
 #[test]
 fn samples_of_several_events_are_told_apart_by_their_ids() {
     let parts = IDENTIFIER | IP | TID | TIME;
-    let of = |parts, branch_kinds, id| RecordedEvent {
-        parts,
-        read_format: 0,
-        branch_kinds,
-        ids: vec![id],
-    };
     let mut file = PerfDataWriter::of([
-        of(parts | BRANCH_STACK, ANY_OF_USER, 11),
-        of(parts | PERIOD | BRANCH_STACK, ANY_OF_USER | HARDWARE_INDEX, 12),
-        of(parts | PERIOD, 0, 13),
-        of(parts | BRANCH_STACK, CALL_STACK, 14),
+        RecordedEvent::with_id(parts | BRANCH_STACK, ANY_OF_USER, 11),
+        RecordedEvent::with_id(parts | PERIOD | BRANCH_STACK, ANY_OF_USER | HARDWARE_INDEX, 12),
+        RecordedEvent::with_id(parts | PERIOD, 0, 13),
+        RecordedEvent::with_id(parts | BRANCH_STACK, CALL_STACK, 14),
     ]);
     file.map(7, 0x40_0000, 0x1000, 0, "/bin/program");
     for event in [0, 1, 1, 2, 3] {
@@ -322,15 +316,9 @@ fn samples_of_several_events_are_told_apart_by_their_ids() {
 #[test]
 fn an_event_among_the_records_counts_from_then_on() {
     let parts = IDENTIFIER | IP | TID | TIME;
-    let of = |parts, branch_kinds, id| RecordedEvent {
-        parts,
-        read_format: 0,
-        branch_kinds,
-        ids: vec![id],
-    };
     let mut file = PerfDataWriter::of([
-        of(parts, 0, 11),
-        of(parts | PERIOD | BRANCH_STACK, HARDWARE_INDEX, 1_000_000_011),
+        RecordedEvent::with_id(parts, 0, 11),
+        RecordedEvent::with_id(parts | PERIOD | BRANCH_STACK, HARDWARE_INDEX, 1_000_000_011),
     ]);
     file.map(7, 0x40_0000, 0x1000, 0, "/bin/program");
     let pipe = file.pipe();
@@ -498,44 +486,4 @@ fn perf_agrees() {
     let error = String::from_utf8_lossy(&printed.stderr);
     assert_eq!(read_back.expect(&error), read(&file), "{text}");
     assert_eq!(read(&file).totals.samples, 3);
-}
-
-/// `cargo test --release -p pinwise-paths -- --ignored --nocapture`: a file of 100 MB. The time
-/// that it takes and the largest memory are printed.
-#[test]
-#[ignore = "measures"]
-fn a_hundred_megabytes() {
-    let path = tempfile::NamedTempFile::new().unwrap();
-    let mut file = PerfDataWriter::of_program();
-    let mut random = pinwise_topology::Random::new(1);
-    while file.records.len() < 100_000_000 {
-        let stack: Vec<_> = (0..16)
-            .map(|_| {
-                let block = 0x40_0000 + 0x40 * random.below(200);
-                entry(block + 0x30, block)
-            })
-            .collect();
-        file.sample(7, &stack);
-        if random.below(1000) == 0 {
-            file.round();
-        }
-    }
-    std::fs::write(path.path(), file.file()).unwrap();
-    drop(file);
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let cpu_seconds = || {
-        let spent = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        spent.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
-    };
-    let start = cpu_seconds();
-    let input = std::io::BufReader::new(std::fs::File::open(path.path()).unwrap());
-    let recording = read_perf_data(input).unwrap();
-    let seconds = cpu_seconds() - start;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
-    let distinct = only(&recording).fragments.distinct();
-    println!(
-        "{} samples, {distinct} fragments: {seconds:.2} s of CPU, {peak}",
-        recording.totals.samples
-    );
 }
