@@ -30,6 +30,6 @@ pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
 pub use predicted_kept::counts_alone;
-pub use search::{PairsQuestion, PairsSearch};
+pub use search::{FirstRuns, PairsQuestion, PairsSearch};
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

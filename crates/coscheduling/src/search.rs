@@ -42,6 +42,21 @@ pub struct PairsQuestion {
     /// What predicts pairs from runs alone. Without it, every pair is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<CounterModel>,
+    /// What comes before what in the first runs.
+    #[serde(default)]
+    pub first_runs: FirstRuns,
+}
+
+/// In which order each program is first run alone, and in each pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstRuns {
+    /// All alone, then all pairs, then each beside itself. The question of a stored campaign
+    /// without this field has this order: so it goes on as it began.
+    #[default]
+    AloneFirst,
+    /// All in one random order.
+    Mixed,
 }
 
 impl PairsQuestion {
@@ -62,6 +77,7 @@ impl Default for PairsQuestion {
             seed: PlacementQuestion::SEED,
             lengths: Lengths::Own,
             model: None,
+            first_runs: FirstRuns::Mixed,
         }
     }
 }
@@ -136,13 +152,14 @@ impl PairsSearch {
         let alone: Vec<Vec<usize>> = programs().map(|program| vec![program]).collect();
         let pairs = all_pairs(self.programs).map(Vec::from);
         let own = programs().map(|program| vec![program, program]);
-        let mut all = alone;
-        if self.question.model.is_none() {
-            // Together: with all programs alone first, drift would look like an effect of pairs.
-            all.extend(pairs.chain(own));
-        }
-        random.shuffle(&mut all);
-        all.iter().map(|programs| self.trial(programs, history, 0)).collect()
+        let mut parts = match (&self.question.model, self.question.first_runs) {
+            (Some(_), _) => vec![alone],
+            (None, FirstRuns::AloneFirst) => vec![alone, pairs.collect(), own.collect()],
+            // With all programs alone first, drift would look like an effect of pairs.
+            (None, FirstRuns::Mixed) => vec![alone.into_iter().chain(pairs).chain(own).collect()],
+        };
+        parts.iter_mut().for_each(|part| random.shuffle(part));
+        parts.concat().iter().map(|programs| self.trial(programs, history, 0)).collect()
     }
 
     /// What the search knows of every time.
@@ -525,6 +542,22 @@ mod tests {
         let first: Vec<bool> = records[..27].iter().map(is_alone).collect();
         assert_eq!(first.iter().filter(|alone| **alone).count(), 6);
         assert!(first[..6].contains(&false) && first[6..].contains(&true), "{first:?}");
+    }
+
+    #[test]
+    fn the_question_of_a_campaign_without_an_order_has_all_programs_alone_first() {
+        let mut stored = serde_json::to_value(PairsQuestion::default()).unwrap();
+        assert_eq!(stored["first_runs"], "mixed");
+        stored.as_object_mut().unwrap().remove("first_runs");
+        let question: PairsQuestion = serde_json::from_value(stored).unwrap();
+        let records = searched(&question, &mut Noisy::new(vec![vec![1.3; 6]; 6], 0.0, 1));
+        let parts = |record: &Record| match &record.trial.setting {
+            Setting::Profile(parts) if parts.len() == 1 => 0,
+            Setting::Profile(parts) if parts[0].instance != parts[1].instance => 1,
+            Setting::Profile(_) => 2,
+            other => panic!("{other:?}"),
+        };
+        assert!(records[..27].iter().map(parts).is_sorted());
     }
 
     #[test]

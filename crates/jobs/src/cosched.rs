@@ -1,7 +1,7 @@
 //! The job that moves threads of running programs between siblings, and judges whether that helps.
 
-use crate::campaign_run::{EndContext, Measured, conclude, disturbances, measure};
-use crate::error::{JobError, Remedy};
+use crate::campaign_run::{conclude, disturbances, measure};
+use crate::error::{Failure, JobError, Kept, Remedy};
 use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::leftovers::put_back_leftovers;
@@ -18,6 +18,7 @@ use pinwise_linux::ThreadId;
 use pinwise_measure::{ProgramNote, Testbed, ThreadMoves};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::Budget;
+use pinwise_present::figures::duration;
 use pinwise_present::{CoschedFindings, Files, Planned, Summary, Unfinished};
 use pinwise_programs::CoscheduledTestbed;
 use pinwise_topology::{Alike, DomainKind};
@@ -125,6 +126,21 @@ impl CoschedRequest {
         Ok(PreparedCosched { request: self, testbed })
     }
 
+    /// Refuses a budget that is over before the first verdict.
+    fn check_budget(&self) -> Result<(), JobError> {
+        let [least, usual] = self.question.first_verdict();
+        match self.question.budget {
+            Some(budget) if budget < least => Err(JobError::Usage(format!(
+                "--budget {}: the first verdict takes about {} with --quantum {}: give twice that, \
+                 or a shorter --quantum",
+                duration(budget),
+                duration(usual),
+                duration(self.question.quantum)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn outcome(&self, records: &[Record], info: &CampaignInfo) -> CoschedOutcome {
         CoschedOutcome::of(records, &self.question, info.new.machine.online().len())
     }
@@ -142,6 +158,7 @@ impl Job for CoschedRequest {
         _: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedCosched), JobError> {
         self.question.counted = self.metric.is_none();
+        self.check_budget()?;
         let ready = self.open(caller)?;
         let new = NewCampaign {
             kind: Self::KIND,
@@ -182,24 +199,17 @@ impl Job for CoschedRequest {
         events: &mut dyn Events,
     ) -> Result<CoschedAnswer, JobError> {
         let PreparedCosched { request, mut testbed } = ready;
-        let mut search = CoschedSearch::new(request.question.clone());
+        let known = store.records(info.id)?;
+        let mut search = CoschedSearch::new(request.question.clone()).after(known.len());
         let budget = request.budget();
         if let Some(most) = request.question.budget {
-            let used = store.records(info.id)?.last().map_or(Duration::ZERO, |last| last.elapsed);
+            let used = known.last().map_or(Duration::ZERO, |last| last.elapsed);
             testbed.wait_until(Instant::now() + most.saturating_sub(used));
         }
         let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
-        let failure = failed_last(&measured.records);
-        let mut ends = EndContext::from(&testbed as &dyn OpenSubject);
-        if failure.is_some() {
-            // To resume it would replay the failure.
-            ends.remedy = Remedy::AskAgain;
-        }
-        let ending = match (measured.ending, failure) {
-            (Ending::Finished, Some(reason)) => Ending::Failed(reason),
-            (ending, _) => ending,
-        };
-        let measured = Measured { ending, ..measured };
+        let failure =
+            failed_last(&measured.records).filter(|_| measured.ending == Ending::Finished);
+        let ends: &dyn OpenSubject = &testbed;
         let conclusion = conclude(store, info.id, measured, ends, |records, notes| {
             let ended = programs_ended(records).then_some(ProgramNote::ProgramsEnded);
             let notes = notes.into_iter().chain(ended).collect();
@@ -207,6 +217,11 @@ impl Job for CoschedRequest {
         })?;
         // Gives each thread its own affinity back.
         drop(testbed);
+        if let Some(reason) = failure {
+            // The budget is over, so that to resume it would measure nothing.
+            let kept = Some(Kept { campaign: info.id, records: store.get(info.id)?.records });
+            return Err(JobError::Failed(Failure { reason, kept, remedy: Remedy::AskAgain }));
+        }
         CoschedAnswer::new(store.get(info.id)?, request, conclusion)
     }
 
@@ -304,7 +319,37 @@ pub fn preview_cosched(
 mod tests {
     use super::*;
     use pinwise_campaign::{Purpose, Trial};
+    use pinwise_coscheduling::CoscheduleObjective;
     use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
+
+    #[test]
+    fn a_budget_that_is_over_before_the_first_verdict_is_refused() {
+        let check = |budget, metric: bool| {
+            let question = CoschedQuestion {
+                objective: CoscheduleObjective::Both,
+                counted: !metric,
+                quantum: CoschedQuestion::QUANTUM,
+                budget,
+                confidence: 0.95,
+                seed: 1,
+            };
+            let request = CoschedRequest {
+                question,
+                subject: Subject::Pids(vec![1, 2]),
+                metric: metric.then(|| "cmd:x".to_owned()),
+                reading: ReadingOptions::default(),
+                level: None,
+                cpus: None,
+            };
+            request.check_budget().map_err(|error| error.to_string())
+        };
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let refused = check(seconds(5), true).unwrap_err();
+        assert!(refused.starts_with("--budget 5 s: the first verdict takes about 1 min 44 s with"));
+        assert_eq!(check(seconds(60), true), Ok(()));
+        assert!(check(seconds(19), false).is_err());
+        assert_eq!((check(seconds(20), false), check(None, true)), (Ok(()), Ok(())));
+    }
 
     #[test]
     fn a_metric_that_fails_at_last_is_the_reason_and_the_end_of_the_programs_is_none() {

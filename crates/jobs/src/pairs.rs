@@ -206,6 +206,12 @@ impl PairsAnswer {
     }
 }
 
+/// A short name of each program of a campaign of `pairs`; none if its question cannot be read.
+pub fn paired_names(info: &CampaignInfo) -> Vec<String> {
+    let request = stored_campaign::question::<PairsRequest>(info);
+    request.map_or_else(|_| Vec::new(), |request| request.programs.names())
+}
+
 /// A request, with its programs ready to run.
 pub struct PreparedPairs {
     request: PairsRequest,

@@ -20,7 +20,7 @@ pub struct PairsFindings<'a> {
     pub commands: &'a [String],
     /// The confidence of the pairing and of every interval.
     pub confidence: f64,
-    /// Whether other programs took part of the machine, and a pair left them no context.
+    /// Whether other programs took part of the machine, and a pair fills it.
     pub busy: bool,
     /// Whether the campaign has not ended.
     pub unfinished: bool,
@@ -110,8 +110,8 @@ impl PairsFindings<'_> {
         }
         if self.busy {
             sentences.push(
-                "Other programs ran meanwhile: a pair leaves them no context, and looks worse than \
-                 it is. Repeat when quiet."
+                "Other programs ran meanwhile. Two programs fill the machine, so that pairs look \
+                 worse than they are. Repeat when quiet."
                     .to_owned(),
             );
         }

@@ -126,7 +126,8 @@ impl FoundPrograms {
             if one_named || begin.elapsed() >= PATIENCE {
                 let name = target.name().to_owned();
                 let running = running.len();
-                return Err(CoscheduleError::TooFewPrograms { name, running });
+                let processes = target.pids().len();
+                return Err(CoscheduleError::TooFewPrograms { name, running, processes });
             }
         }
     }

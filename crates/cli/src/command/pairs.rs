@@ -12,7 +12,7 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use document::PairsJson;
-use pinwise_coscheduling::{CounterModel, Lengths, PairsQuestion};
+use pinwise_coscheduling::{CounterModel, FirstRuns, Lengths, PairsQuestion};
 use pinwise_jobs::{
     PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest, SmtSimulation,
 };
@@ -162,6 +162,7 @@ impl Pairs {
                 seed: self.seed,
                 lengths,
                 model,
+                first_runs: FirstRuns::Mixed,
             },
             programs,
             level: self.level.clone(),
