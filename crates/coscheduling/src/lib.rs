@@ -19,7 +19,7 @@ pub use cosched_search::{
 };
 pub use coscheduler::{
     CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, PairSpeeds, PublishedRule,
-    PublishedWeights, QueuedTask,
+    PublishedWeights, QueuedTask, TaskInterval,
 };
 pub use counter_model::{
     CounterModel, CounterModelError, FitQuality, PairFeatures, PairMargin, PredictedPair,
