@@ -10,8 +10,9 @@
 //! times. A task without counts is chosen first.
 //!
 //! **Groups.** Each task has a two-bit counter: one more after an interval of its own with many L2
-//! misses, one less after another of its own. A task whose counter is full is kept to the context for high misses. It is
-//! free again once its counter is 1 or less. At most half of the tasks are kept.
+//! misses, one less after another of its own. A task whose counter is full is kept to the context
+//! for high misses. It is free again once its counter is 1 or less. At most half of the tasks are
+//! kept.
 //!
 //! **Readings.** The text has a window of four in one place and of three in another. It says that
 //! the weight of `l2m` is four times that of `b`, which has 2. It says that `ipc` is subtracted,
