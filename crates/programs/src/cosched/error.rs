@@ -60,3 +60,19 @@ impl From<CoscheduleError> for MeasureError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_programs_that_run_say_how_many_sleep() {
+        let told = |running, processes| {
+            let name = "sh (pid 7)".to_owned();
+            CoscheduleError::TooFewPrograms { name, running, processes }.to_string()
+        };
+        assert!(told(0, 1).contains("and none does in sh (pid 7): name more with --pid"));
+        let idle = told(1, 3);
+        assert!(idle.contains("and one does of the 3 processes of sh (pid 7): the others sleep"));
+    }
+}
