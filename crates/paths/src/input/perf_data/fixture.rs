@@ -243,20 +243,28 @@ impl PerfDataWriter {
     }
 
     /// The file with its build ids behind the records, as perf finds them at the end. In front of
-    /// their section is one that nobody reads.
-    pub(super) fn file_with_build_ids(&self, build_ids: &[(u16, &str, &[u8])]) -> Vec<u8> {
+    /// their section may be one of tracing data, which nobody reads.
+    pub(super) fn file_with_build_ids(
+        &self,
+        build_ids: &[(u16, &str, &[u8])],
+        tracing_data: bool,
+    ) -> Vec<u8> {
         let mut file = self.file();
-        // Tracing data and build ids.
-        file[72..80].copy_from_slice(&0b110_u64.to_le_bytes());
-        let mut section = Self::of([]);
+        file[72] = if tracing_data { 0b110 } else { 0b100 };
+        let mut ids = Self::of([]);
         for (misc, path, id) in build_ids {
-            section.record(0, *misc, &build_id(path, id));
+            ids.record(0, *misc, &build_id(path, id));
         }
-        let at = file.len() as u64 + 32;
-        let sections = [at, 8, at + 8, section.records.len() as u64];
-        sections.iter().for_each(|field| file.extend(field.to_le_bytes()));
-        file.extend([0xee; 8]);
-        file.extend(section.records);
+        let mut sections = vec![ids.records];
+        if tracing_data {
+            sections.insert(0, vec![0xee; 8]);
+        }
+        let mut at = file.len() + 16 * sections.len();
+        for section in &sections {
+            file.extend([at, section.len()].map(|field| (field as u64).to_le_bytes()).concat());
+            at += section.len();
+        }
+        file.extend(sections.concat());
         file
     }
 

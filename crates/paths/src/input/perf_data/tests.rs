@@ -474,9 +474,9 @@ fn build_ids_are_kept_wherever_perf_wrote_them() {
         [(1, "[kernel.kallsyms]", &[1; 20]), (5, "/bin/program", &[2; 20]), (2, "/x", &[3; 20])];
     let all = |own| [&of_others[..], &[own]].concat();
     let short = &id[..16];
-    let new = file.file_with_build_ids(&all((2 | STATES_LENGTH, "/bin/program", short)));
+    let new = file.file_with_build_ids(&all((2 | STATES_LENGTH, "/bin/program", short)), false);
     assert_eq!(build_ids(&new), [short.into()].into());
-    let old = file.file_with_build_ids(&all((2, "/bin/program", &id)));
+    let old = file.file_with_build_ids(&all((2, "/bin/program", &id)), true);
     assert_eq!(build_ids(&old), [id.into()].into());
     for length in file.file().len()..old.len() {
         let error = read_perf_data(&old[..length]).unwrap_err();
@@ -566,4 +566,24 @@ fn perf_agrees() {
     let error = String::from_utf8_lossy(&printed.stderr);
     assert_eq!(read_back.expect(&error), read(&file), "{text}");
     assert_eq!(read(&file).totals.samples, 3);
+}
+
+/// perf finds the build ids of the fixture where this reader does.
+#[test]
+fn perf_agrees_on_build_ids() {
+    let mut file = PerfDataWriter::of_program();
+    file.sample(7, &[entry(0x40_0020, 0x40_0010)]);
+    let id = [0xab; 20];
+    let bytes = file.file_with_build_ids(&[(2 | 1 << 15, "/bin/program", &id)], false);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("perf.data");
+    std::fs::write(&path, &bytes).unwrap();
+    let mut perf = std::process::Command::new("perf");
+    let Ok(printed) = perf.args(["buildid-list", "-f", "-i"]).arg(path).output() else {
+        return pinwise_synthetic::not_judged("no perf");
+    };
+    let printed = String::from_utf8_lossy(&printed.stdout);
+    assert_eq!(printed.trim(), format!("{} /bin/program", "ab".repeat(20)));
+    let recording = read_perf_data(&*bytes).unwrap();
+    assert_eq!(only(&recording).build_ids, [id.into()].into());
 }
