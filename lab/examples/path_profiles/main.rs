@@ -191,7 +191,7 @@ impl Tables {
         PERIODS.iter().for_each(|it| print!(" {:.2} |", 100.0 * SAMPLE_CYCLES / *it as f64));
         println!();
         series("Runs", &RUNS, self.runs.iter().map(|(name, row)| (&**name, &row[..])).collect());
-        println!("\nEdges alone: accuracy, hot paths, wrong ones, their flow\n");
+        println!("\nEdges alone: hot paths, accuracy, wrong, far, never ran\n");
         let mean = |value: fn(&edges::EdgeError) -> f64| {
             self.edges.iter().map(|it| value(&it.1)).sum::<f64>() / self.edges.len() as f64
         };
@@ -205,12 +205,12 @@ impl Tables {
         let of_mean = ("mean".to_string(), of_mean);
         for (name, error) in self.edges.iter().chain([&of_mean]) {
             println!(
-                "| {name} | {:.0} | {:.1} | {:.1} | {:.1} | {:.1} |",
+                "| {name} | {:.0} | {:.1} | {:.1} | {:.1} | {:.0} |",
                 error.hot,
                 100.0 * error.accuracy,
                 100.0 * error.wrong / error.hot,
                 100.0 * error.far / error.hot,
-                100.0 * error.false_hot / error.hot,
+                error.false_hot,
             );
         }
         println!();
