@@ -20,7 +20,7 @@ const MOST_COPIES: usize = 1 << 23;
 const KERNEL_STARTS: u64 = 1 << 63;
 
 /// A binary among those seen, by its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BinaryNumber(pub(crate) usize);
 
 /// What an address points to.

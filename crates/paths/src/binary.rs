@@ -15,6 +15,8 @@ use object::{
 #[derive(Debug)]
 pub struct Binary<'data> {
     file: ElfFile64<'data>,
+    /// All segments, and those of code: their addresses and bytes.
+    segments: Vec<(u64, &'data [u8])>,
     code: Vec<(u64, &'data [u8])>,
     functions: Vec<Function>,
 }
@@ -59,14 +61,17 @@ impl<'data> Binary<'data> {
         if file.elf_header().e_machine.get(file.endian()) != EM_X86_64 {
             return Err(BinaryError::OtherProcessor);
         }
-        let mut code: Vec<(u64, &[u8])> = file
-            .segments()
-            .filter(|segment| {
-                matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0)
-            })
-            .filter_map(|segment| Some((segment.address(), segment.data().ok()?)))
-            .filter(|(_, bytes)| !bytes.is_empty())
-            .collect();
+        let (mut segments, mut code) = (Vec::new(), Vec::new());
+        for segment in file.segments() {
+            let Some(bytes) = segment.data().ok().filter(|bytes| !bytes.is_empty()) else {
+                continue;
+            };
+            segments.push((segment.address(), bytes));
+            if matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0) {
+                code.push((segment.address(), bytes));
+            }
+        }
+        segments.sort_by_key(|(address, _)| *address);
         code.sort_by_key(|(address, _)| *address);
         let is_stripped = file.symbols().next().is_none();
         let symbols = if is_stripped { file.dynamic_symbols() } else { file.symbols() };
@@ -89,12 +94,17 @@ impl<'data> Binary<'data> {
         if functions.is_empty() {
             return Err(BinaryError::NoFunctions);
         }
-        Ok(Self { file, code, functions })
+        Ok(Self { file, segments, code, functions })
     }
 
     /// The lowest address of code. Its place in memory tells where the file was loaded.
     pub fn lowest(&self) -> u64 {
         self.code.first().map_or(0, |(address, _)| *address)
+    }
+
+    /// What its linker wrote to tell it from other builds, if it did.
+    pub fn build_id(&self) -> Option<&'data [u8]> {
+        self.file.build_id().ok().flatten()
     }
 
     /// All functions, by address.
@@ -118,6 +128,11 @@ impl<'data> Binary<'data> {
     /// The code of a range that lies in one segment.
     pub(crate) fn code(&self, start: u64, end: u64) -> Option<&'data [u8]> {
         code_of(&self.code, start, end)
+    }
+
+    /// The bytes of a range that lies in one segment, of code or data.
+    pub(crate) fn bytes(&self, start: u64, end: u64) -> Option<&'data [u8]> {
+        code_of(&self.segments, start, end)
     }
 }
 

@@ -9,10 +9,11 @@
 //! compiler moved away, and handlers of exceptions.
 //!
 //! The decoder follows the code from the entries. The destinations of indirect jumps are those that
-//! were observed: an unseen case of a jump table has no edge.
+//! were observed, and those of tables that it finds. An unseen case of another jump has no edge.
 
 use std::collections::HashMap;
 
+use crate::jump_table::JumpTable;
 use crate::path::{PathEnd, PathStep};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
@@ -141,8 +142,14 @@ fn transfer_of(instruction: &Instruction) -> Transfer {
 }
 
 impl FunctionGraph {
-    /// The graph of the function whose code begins at `start`.
-    pub(crate) fn new(code: &[u8], start: u64, seen: &ObservedEdges) -> Self {
+    /// The graph of the function whose code begins at `start`. `bytes` gives those of a range of
+    /// addresses, where jump tables may lie.
+    pub(crate) fn new<'data>(
+        code: &[u8],
+        start: u64,
+        seen: &ObservedEdges,
+        bytes: impl Fn(u64, u64) -> Option<&'data [u8]>,
+    ) -> Self {
         let mut decoded = Decoded::new(code, start);
         decoded.follow(start);
         for &(_, to) in &seen.jumps {
@@ -151,13 +158,22 @@ impl FunctionGraph {
         for &entry in &seen.entries {
             decoded.follow(entry);
         }
+        let tables = decoded.follow_tables(bytes);
         let mut graph = Self { blocks: decoded.blocks(), ..Self::default() };
         graph.instructions = decoded.instructions().collect();
         let endings: HashMap<u64, usize> =
             graph.blocks.iter().enumerate().map(|(number, block)| (block.last, number)).collect();
-        for (from, to) in &seen.jumps {
+        for (from, to) in seen.jumps.iter().chain(&tables) {
             if let (Some(&from), Some(to)) = (endings.get(from), graph.starting_at(*to)) {
                 graph.blocks[from].edges.push(Edge { to, back: false });
+            }
+        }
+        // Its table tells all that such a jump does.
+        for of_jump in tables.chunk_by(|one, other| one.0 == other.0) {
+            if let Some(&from) = endings.get(&of_jump[0].0)
+                && of_jump.iter().all(|(_, to)| graph.starting_at(*to).is_some())
+            {
+                graph.blocks[from].exits = false;
             }
         }
         for block in &mut graph.blocks {
@@ -273,11 +289,14 @@ struct Decoded<'code> {
     lengths: Vec<u8>,
     /// By offset: whether a block begins there.
     leads: Vec<bool>,
+    /// The offsets of indirect jumps whose table was not sought yet.
+    indirect: Vec<usize>,
 }
 
 impl<'code> Decoded<'code> {
     fn new(code: &'code [u8], start: u64) -> Self {
-        Self { code, start, lengths: vec![0; code.len()], leads: vec![false; code.len()] }
+        let (lengths, leads) = (vec![0; code.len()], vec![false; code.len()]);
+        Self { code, start, lengths, leads, indirect: Vec::new() }
     }
 
     fn offset(&self, address: u64) -> Option<usize> {
@@ -288,6 +307,44 @@ impl<'code> Decoded<'code> {
     fn instructions(&self) -> impl Iterator<Item = u64> {
         let lengths = self.lengths.iter().enumerate();
         lengths.filter(|(_, length)| **length > 0).map(|(offset, _)| self.start + offset as u64)
+    }
+
+    /// Follows the cases of all jump tables. Gives each jump with each of its destinations.
+    fn follow_tables<'data>(
+        &mut self,
+        bytes: impl Fn(u64, u64) -> Option<&'data [u8]>,
+    ) -> Vec<(u64, u64)> {
+        let mut jumps = Vec::new();
+        // Cases may have jumps of their own.
+        while let Some(offset) = self.indirect.pop() {
+            let decode = |offset: usize| {
+                let address = self.start + offset as u64;
+                Decoder::with_ip(64, &self.code[offset..], address, DecoderOptions::NONE).decode()
+            };
+            let before = std::iter::successors(self.before(offset), |&at| self.before(at));
+            let Some(cases) = JumpTable::of(&decode(offset), before.map(decode))
+                .and_then(|table| table.destinations(&bytes))
+            else {
+                continue;
+            };
+            // The work is bounded by the code, whatever it claims.
+            if jumps.len() + cases.len() > self.code.len() {
+                break;
+            }
+            for to in cases {
+                jumps.push((self.start + offset as u64, to));
+                self.follow(to);
+            }
+        }
+        jumps
+    }
+
+    /// The instruction in front of another one.
+    fn before(&self, offset: usize) -> Option<usize> {
+        const LONGEST_INSTRUCTION: usize = 15;
+        (1..=LONGEST_INSTRUCTION.min(offset))
+            .find(|&length| usize::from(self.lengths[offset - length]) == length)
+            .map(|length| offset - length)
     }
 
     fn transfer(&self, offset: usize) -> (Transfer, u64) {
@@ -310,6 +367,7 @@ impl<'code> Decoded<'code> {
                 match transfer {
                     Transfer::Jump(to) => work.push(to),
                     Transfer::Conditional(to) => work.extend([to, next]),
+                    Transfer::IndirectJump => self.indirect.push(offset),
                     _ => {}
                 }
                 if !matches!(transfer, Transfer::Next | Transfer::Call) {
@@ -377,7 +435,7 @@ impl<'code> Decoded<'code> {
                 None => block.exits = true,
             }
         }
-        // Where an indirect jump leads is only known from observation: it may always leave.
+        // Without a table, where an indirect jump leads is only known from observation.
         block.exits |=
             matches!(block.kind, BlockEnd::Return | BlockEnd::IndirectJump | BlockEnd::Stops);
         block

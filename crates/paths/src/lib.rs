@@ -9,6 +9,7 @@ mod exports;
 mod fragments;
 mod graph;
 mod input;
+mod jump_table;
 mod numbering;
 mod path;
 mod profile;

@@ -191,5 +191,5 @@ fn graph_of(binary: &Binary, function: usize, seen: &ObservedEdges) -> FunctionG
         return FunctionGraph::default();
     }
     let code = binary.code(function.start, function.end).unwrap_or_default();
-    FunctionGraph::new(code, function.start, seen)
+    FunctionGraph::new(code, function.start, seen, |start, end| binary.bytes(start, end))
 }

@@ -19,7 +19,7 @@
 use crate::address_space::{AddressSpaces, BinaryNumber, Whereabouts};
 use crate::fragments::{Branch, ELSEWHERE, Fragments, add};
 use crate::segments::Segments;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A loop of at most this length, in bytes, may repeat at the top of a stack.
 const LONGEST_REPEATED_LOOP: u64 = 0x50;
@@ -108,6 +108,8 @@ pub struct BinaryBranches {
     pub sampled: BTreeMap<u64, u64>,
     /// What was dropped, and why.
     pub dropped: BTreeMap<Dropped, u64>,
+    /// The build ids of its file, as far as the recording tells. Two: the file changed meanwhile.
+    pub build_ids: BTreeSet<Box<[u8]>>,
 }
 
 impl BinaryBranches {
@@ -131,7 +133,12 @@ impl BinaryBranches {
 
     fn translated(&self, addressing: Addressing, of: impl Fn(u64) -> Option<u64>) -> Self {
         let place = |number: u64| of(number).unwrap_or(ELSEWHERE);
-        let mut found = Self { addressing, dropped: self.dropped.clone(), ..Self::default() };
+        let mut found = Self {
+            addressing,
+            dropped: self.dropped.clone(),
+            build_ids: self.build_ids.clone(),
+            ..Self::default()
+        };
         let mut part = Vec::new();
         for (fragment, times) in self.fragments.iter() {
             let branch = |b: &Branch| Branch { from: place(b.from), to: place(b.to) };
@@ -179,6 +186,7 @@ pub(crate) struct SampleSums {
     pub(crate) totals: RecordingTotals,
     /// By the binary's number.
     binaries: Vec<BinarySums>,
+    build_ids: HashMap<BinaryNumber, BTreeSet<Box<[u8]>>>,
     /// Binaries with a fragment at hand.
     at_hand: Vec<BinaryNumber>,
     /// Where the straight run at hand started, unless it is elsewhere.
@@ -191,6 +199,14 @@ impl SampleSums {
     /// From now on all user addresses are those of one binary without a name.
     pub(crate) fn take_addresses_as_they_are(&mut self) {
         self.as_they_are = Some(self.spaces.binary(""));
+    }
+
+    /// A file has this build id. The second one tells that the file changed, and others no more.
+    pub(crate) fn note_build_id(&mut self, path: &str, id: &[u8]) {
+        let known = self.build_ids.entry(self.spaces.binary(path)).or_default();
+        if !id.is_empty() && known.len() < 2 {
+            known.insert(id.into());
+        }
     }
 
     /// Adds a sample: where it was taken, and its branch stack, newest entry first.
@@ -327,7 +343,7 @@ impl SampleSums {
     }
 
     /// The sums. Binaries of which nothing was seen are left out.
-    pub(crate) fn into_recording(self) -> BranchRecording {
+    pub(crate) fn into_recording(mut self) -> BranchRecording {
         let addressing = match self.as_they_are {
             Some(_) => Addressing::Addresses,
             None => Addressing::FileOffsets,
@@ -339,7 +355,12 @@ impl SampleSums {
             ..sums.seen
         });
         let of_none = BinaryBranches { addressing, ..BinaryBranches::default() };
-        let binaries = paths.zip(seen).filter(|(_, seen)| *seen != of_none).collect();
+        let mut seen_at_all: Vec<_> =
+            paths.zip(seen).enumerate().filter(|(_, (_, seen))| *seen != of_none).collect();
+        for (number, (_, seen)) in &mut seen_at_all {
+            seen.build_ids = self.build_ids.remove(&BinaryNumber(*number)).unwrap_or_default();
+        }
+        let binaries = seen_at_all.into_iter().map(|(_, binary)| binary).collect();
         BranchRecording { totals: self.totals, binaries }
     }
 }
@@ -365,7 +386,15 @@ mod tests {
         fragments.add(&[branch(outside, outside + 8)], 5);
         let mispredicted = [(branch(0x1018, 0x1010), 3), (branch(outside, 0x1010), 1)].into();
         let sampled = [(0x1014, 4), (outside, 1)].into();
-        BinaryBranches { addressing, fragments, mispredicted, sampled, dropped: [].into() }
+        let build_ids = [[7; 20].into()].into();
+        BinaryBranches {
+            addressing,
+            fragments,
+            mispredicted,
+            sampled,
+            dropped: [].into(),
+            build_ids,
+        }
     }
 
     /// One page of text at 0x401000, from offset 0x1000 of the file.
@@ -384,6 +413,7 @@ mod tests {
         assert_eq!(found.mispredicted, [(branch(0x40_1018, 0x40_1010), 3)].into());
         assert_eq!(found.sampled, [(0x40_1014, 4)].into());
         assert_eq!(found.addressing, Addressing::Addresses);
+        assert_eq!(found.build_ids, [[7; 20].into()].into());
         // Addresses stay as they are.
         assert_eq!(found.at_addresses(&segments()), found);
     }

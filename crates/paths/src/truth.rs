@@ -101,6 +101,21 @@ impl BranchRecord {
             self.left += self.period - self.jitter + varied;
         }
         self.left -= instructions;
+        self.keep(branch);
+    }
+
+    /// So many instructions ran, with these taken branches among them: each with the instructions
+    /// up to it, whose sum is `instructions`. The same as [`Self::take`] for each, but sooner.
+    pub fn take_all(&mut self, instructions: u64, branches: &[(u64, Branch)]) {
+        if self.left <= instructions {
+            return branches.iter().for_each(|&(ran, branch)| self.take(ran, branch));
+        }
+        self.left -= instructions;
+        let last = &branches[branches.len().saturating_sub(self.depth)..];
+        last.iter().for_each(|&(_, branch)| self.keep(branch));
+    }
+
+    fn keep(&mut self, branch: Branch) {
         if self.ring.len() < self.depth {
             self.ring.push(branch);
         } else {
@@ -118,5 +133,33 @@ impl BranchRecord {
     /// All samples.
     pub fn finish(self) -> Fragments {
         self.fragments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn many_branches_at_once_give_the_same_samples(
+            ran in prop::collection::vec(1..40_u64, 1..200),
+            at_once in 1..30_usize,
+            depth in 1..9_usize,
+            period in 1..300_u64,
+        ) {
+            let branch = |(at, &ran): (usize, &u64)| {
+                (ran, Branch { from: at as u64, to: at as u64 + 1 })
+            };
+            let branches: Vec<(u64, Branch)> = ran.iter().enumerate().map(branch).collect();
+            let mut single = BranchRecord::new(depth, period, period / 10, 7);
+            let mut many = BranchRecord::new(depth, period, period / 10, 7);
+            branches.iter().for_each(|&(ran, branch)| single.take(ran, branch));
+            for branches in branches.chunks(at_once) {
+                many.take_all(branches.iter().map(|it| it.0).sum(), branches);
+            }
+            prop_assert_eq!(single.finish(), many.finish());
+        }
     }
 }

@@ -230,8 +230,8 @@ mod tests {
     /// At 0 a function calls the one at 0x20 and returns behind it, at 5. That one is a return.
     fn caller_and_callee() -> ProgramGraph {
         let caller = [0xe8, 0x1b, 0, 0, 0, 0xc3];
-        let caller = FunctionGraph::new(&caller, 0, &ObservedEdges::default());
-        let callee = FunctionGraph::new(&[0xc3], 0x20, &ObservedEdges::default());
+        let caller = FunctionGraph::new(&caller, 0, &ObservedEdges::default(), |_, _| None);
+        let callee = FunctionGraph::new(&[0xc3], 0x20, &ObservedEdges::default(), |_, _| None);
         ProgramGraph::of_graphs(vec![caller, callee])
     }
 

@@ -5,6 +5,7 @@
 //! docs/lab/fidelity.md
 
 mod microbenchmarks;
+mod paths;
 mod pipelines;
 mod scheduler;
 
@@ -30,15 +31,20 @@ fn document() -> Result<String, Box<dyn Error>> {
         .nth(1)
         .ok_or("name the folder of published figures, such as ../shared/published")?;
     let folder = PathBuf::from(folder);
-    let sections =
-        [microbenchmarks::section(&folder)?, pipelines::section()?, scheduler::section()?];
+    let sections = [
+        microbenchmarks::section(&folder)?,
+        pipelines::section()?,
+        scheduler::section()?,
+        paths::section()?,
+    ];
     Ok(format!(
         "# How well the simulated machines agree with published figures\n\nThis command prints \
          this page:\n\n```sh\ncargo run --release -p pinwise-lab --example fidelity -- \
          ../shared/published\n```\n\n[simulator.md](simulator.md) explains the model. It says \
          which of its numbers the papers print and\nwhich follow from their figures. The last \
-         section has the choices of Thread Reinforcer on the\nmodelled operating system, program \
-         by program.\n\n[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of \
+         sections have the choices of Thread Reinforcer on the\nmodelled operating system, \
+         program by program, and path \
+         profiles.\n\n[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of \
          the paper on hardware\nmonitoring for SMT.\n\n{}",
         sections.join("\n")
     ))

@@ -41,6 +41,7 @@ const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const HEADER_ATTR: u32 = 64;
 const TRACING_DATA: u32 = 66;
+const HEADER_BUILD_ID: u32 = 67;
 const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const COMPRESSED: u32 = 81;
@@ -68,6 +69,9 @@ const BY_TRANSACTION: u64 = 1 << 8 | 1 << 9;
 const CALL_STACK: u64 = 1 << 11;
 const HARDWARE_INDEX: u64 = 1 << 17;
 
+/// What a file says that it has behind its records, by bit. There is a section for each.
+const BUILD_IDS: u64 = 1 << 2;
+
 /// Reads a recording. Memory grows with distinct fragments, not with samples.
 ///
 /// # Errors
@@ -80,8 +84,11 @@ pub fn read_perf_data(input: impl Read) -> Result<BranchRecording, BranchInputEr
         sums: SampleSums::default(),
         has_trace: false,
     };
-    let end = reader.header()?;
+    let (end, features) = reader.header()?;
     reader.records(end)?;
+    if end.is_some() {
+        reader.build_ids(features)?;
+    }
     let has_trace = reader.has_trace;
     match finished(reader.sums) {
         Err(BranchInputError::NoBranchRecords) if has_trace => Err(BranchInputError::NotDecoded),
@@ -262,8 +269,9 @@ struct PerfDataReader<R> {
 }
 
 impl<R: Read> PerfDataReader<R> {
-    /// Reads up to the first record. Gives the position at which they end, if it is stated.
-    fn header(&mut self) -> Result<Option<u64>, BranchInputError> {
+    /// Reads up to the first record. Gives the position at which they end, if it is stated, and
+    /// which sections follow.
+    fn header(&mut self) -> Result<(Option<u64>, u64), BranchInputError> {
         let mut magic = [0; 16];
         let read = self.bytes.read_up_to(&mut magic)?;
         match magic.get(..8) {
@@ -274,7 +282,7 @@ impl<R: Read> PerfDataReader<R> {
         }
         let header_size = Fields(&magic[8..]).u64();
         if header_size == Some(16) {
-            return Ok(None);
+            return Ok((None, 0));
         }
         let mut header = [0; 88];
         self.bytes.read_exact(&mut header)?;
@@ -282,6 +290,7 @@ impl<R: Read> PerfDataReader<R> {
         let mut next = || fields.u64().unwrap_or_default();
         let (attribute_size, attributes_at, attributes_size) = (next(), next(), next());
         let (data_at, data_size) = (next(), next());
+        let (_event_types_at, _event_types_size, features) = (next(), next(), next());
         let damaged = BranchInputError::Damaged { at: 16 };
         let Some(rest) = data_at.checked_sub(self.bytes.at).filter(|n| *n <= LARGEST_PREFACE)
         else {
@@ -295,7 +304,7 @@ impl<R: Read> PerfDataReader<R> {
         }
         self.attributes(&preface, attribute_size, attributes_at, attributes_size).ok_or(damaged)?;
         // Zero: perf was killed before it could say.
-        Ok((data_size != 0).then(|| data_at.saturating_add(data_size)))
+        Ok(((data_size != 0).then(|| data_at.saturating_add(data_size)), features))
     }
 
     fn attributes(&mut self, preface: &[u8], size: u64, at: u64, all: u64) -> Option<()> {
@@ -316,26 +325,73 @@ impl<R: Read> PerfDataReader<R> {
         Some(())
     }
 
+    /// Reads the build ids of all files, which perf notes when the recording ends. Their section
+    /// lies behind the records and the places of all sections.
+    fn build_ids(&mut self, features: u64) -> Result<(), BranchInputError> {
+        if features & BUILD_IDS == 0 {
+            return Ok(());
+        }
+        let sections_before = (features & (BUILD_IDS - 1)).count_ones();
+        self.bytes.skip(16 * u64::from(sections_before))?;
+        let mut section = [0; 16];
+        self.bytes.read_exact(&mut section)?;
+        let mut fields = Fields(&section);
+        let (at, size) = (fields.u64().unwrap_or_default(), fields.u64().unwrap_or_default());
+        let damaged = BranchInputError::Damaged { at: self.bytes.at };
+        self.bytes.skip(at.checked_sub(self.bytes.at).ok_or(damaged)?)?;
+        let mut body = Vec::new();
+        while self.bytes.at < at.saturating_add(size) {
+            let (_, misc) = self.record(&mut body)?.ok_or_else(|| self.bytes.ended())?;
+            self.build_id(misc, &body);
+        }
+        Ok(())
+    }
+
+    /// Notes the build id of a file. perf 3 to 5 do not state its length.
+    fn build_id(&mut self, misc: u16, body: &[u8]) {
+        const STATES_LENGTH: u16 = 1 << 15;
+        let id_and_path = body.split_at_checked(4).and_then(|(_process, rest)| {
+            let (id, path) = rest.split_first_chunk::<24>()?;
+            let length = if misc & STATES_LENGTH == 0 { 20 } else { usize::from(id[20]) };
+            Some((id[..20].get(..length)?, until_zero(path)))
+        });
+        if let Some((id, path)) = id_and_path
+            && !is_guests(misc)
+            && path.starts_with('/')
+        {
+            self.sums.note_build_id(&path, id);
+        }
+    }
+
+    /// Reads a record. Gives its kind and what else its header says. `None` at the file's end.
+    fn record(&mut self, body: &mut Vec<u8>) -> Result<Option<(u32, u16)>, BranchInputError> {
+        let at = self.bytes.at;
+        let mut header = [0; 8];
+        match self.bytes.read_up_to(&mut header)? {
+            0 => return Ok(None),
+            8 => {}
+            _ => return Err(self.bytes.ended()),
+        }
+        let mut fields = Fields(&header);
+        let kind = fields.u32().unwrap_or_default();
+        let (misc, size) = fields.u16_pair().unwrap_or_default();
+        let length = usize::from(size).checked_sub(header.len());
+        body.resize(length.ok_or(BranchInputError::Damaged { at })?, 0);
+        self.bytes.read_exact(body)?;
+        Ok(Some((kind, misc)))
+    }
+
     /// Reads all records.
     fn records(&mut self, end: Option<u64>) -> Result<(), BranchInputError> {
         let mut body = Vec::new();
         while end.is_none_or(|end| self.bytes.at < end) {
-            let at = self.bytes.at;
-            let mut header = [0; 8];
-            match self.bytes.read_up_to(&mut header)? {
-                0 if end.is_none() => break,
-                8 => {}
-                _ => return Err(self.bytes.ended()),
-            }
-            let mut fields = Fields(&header);
-            let kind = fields.u32().unwrap_or_default();
-            let (misc, size) = fields.u16_pair().unwrap_or_default();
-            let damaged = BranchInputError::Damaged { at };
-            let Some(length) = usize::from(size).checked_sub(header.len()) else {
-                return Err(damaged);
+            let damaged = BranchInputError::Damaged { at: self.bytes.at };
+            let Some((kind, misc)) = self.record(&mut body)? else {
+                match end {
+                    None => break,
+                    Some(_) => return Err(self.bytes.ended()),
+                }
             };
-            body.resize(length, 0);
-            self.bytes.read_exact(&mut body)?;
             let mut due = Vec::new();
             match kind {
                 HEADER_ATTR => self.header_attr(&body).ok_or(damaged)?,
@@ -348,6 +404,7 @@ impl<R: Read> PerfDataReader<R> {
                     let size = Fields(&body).u64().ok_or(damaged)?;
                     self.bytes.skip(size)?;
                 }
+                HEADER_BUILD_ID => self.build_id(misc, &body),
                 COMPRESSED | COMPRESSED2 => return Err(BranchInputError::Compressed),
                 FINISHED_ROUND => due = self.queue.finish_round(),
                 MMAP | MMAP2 | COMM | FORK | EXIT | SAMPLE | LOST | LOST_SAMPLES => {
@@ -391,8 +448,11 @@ fn take(
         SAMPLE => take_sample(sums, events, record)?,
         MMAP | MMAP2 => {
             if let Some(mapping) = PerfMapping::parse(record) {
-                let PerfMapping { process, start, length, offset, path } = mapping;
+                let PerfMapping { process, start, length, offset, build_id, path } = mapping;
                 sums.spaces.map(process, start, length, offset, &path)?;
+                if path.starts_with('/') {
+                    build_id.iter().for_each(|id| sums.note_build_id(&path, id));
+                }
             }
         }
         COMM => {
@@ -445,15 +505,24 @@ fn take_sample(
         sums.totals.filtered_samples += 1;
         return Ok(());
     }
-    let is_guests = matches!(record.misc & 7, 4 | 5);
     match PerfSample::parse(layout, &record.body) {
         Some(sample) => {
-            let process = if is_guests { GUEST } else { sample.process };
+            let process = if is_guests(record.misc) { GUEST } else { sample.process };
             sums.add(process, sample.address, &sample.stack);
         }
         None => sums.totals.unreadable_samples += 1,
     }
     Ok(())
+}
+
+/// Whether a guest's kernel or one of its processes ran.
+fn is_guests(misc: u16) -> bool {
+    matches!(misc & 7, 4 | 5)
+}
+
+fn until_zero(text: &[u8]) -> String {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// A process maps a part of a file as code.
@@ -462,6 +531,7 @@ struct PerfMapping {
     start: u64,
     length: u64,
     offset: u64,
+    build_id: Option<Box<[u8]>>,
     path: String,
 }
 
@@ -470,19 +540,24 @@ impl PerfMapping {
     fn parse(record: &WaitingRecord) -> Option<Self> {
         const OF_DATA: u16 = 1 << 13;
         const EXECUTABLE: u32 = 4;
+        /// In the place of device and inode.
+        const HAS_BUILD_ID: u16 = 1 << 14;
         let mut fields = Fields(&record.body);
         let (process, _thread) = (fields.i32()?, fields.i32()?);
         let (start, length, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let mut is_code = record.misc & OF_DATA == 0;
+        let mut build_id = None;
         if record.kind == MMAP2 {
-            fields.skip(24)?;
+            let device_or_id: [u8; 24] = fields.take()?;
+            if record.misc & HAS_BUILD_ID != 0 {
+                build_id = device_or_id[4..].get(..device_or_id[0].into()).map(Box::from);
+            }
             let protection = fields.u32()?;
             fields.u32()?;
             is_code &= protection == 0 || protection & EXECUTABLE != 0;
         }
-        let path = fields.0.split(|byte| *byte == 0).next()?;
-        let path = String::from_utf8_lossy(path).into_owned();
-        (is_code && process >= 0).then_some(Self { process, start, length, offset, path })
+        let path = until_zero(fields.0);
+        (is_code && process >= 0).then_some(Self { process, start, length, offset, build_id, path })
     }
 }
 

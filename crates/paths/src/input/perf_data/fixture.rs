@@ -119,6 +119,20 @@ impl PerfDataWriter {
         self.event_record(MMAP2, 2, process, body);
     }
 
+    /// With the build id that the kernel found (`perf record --buildid-mmap`).
+    pub(super) fn map_with_build_id(&mut self, process: i32, start: u64, path: &str, id: &[u8]) {
+        let mut body = numbers(&[process, process]);
+        [start, 0x1_0000, 0].iter().for_each(|field| body.extend(field.to_le_bytes()));
+        let mut place = vec![id.len() as u8, 0, 0, 0];
+        place.extend(id);
+        place.resize(24, 0);
+        body.extend(place);
+        body.extend(numbers(&[5, 2]));
+        body.extend(path.as_bytes());
+        body.push(0);
+        self.event_record(MMAP2, 2 | 1 << 14, process, body);
+    }
+
     /// As before perf 3.16.
     pub(super) fn map_as_of_old(&mut self, process: i32, start: u64, length: u64, path: &str) {
         let mut body = numbers(&[process, process]);
@@ -228,6 +242,32 @@ impl PerfDataWriter {
         file
     }
 
+    /// The file with its build ids behind the records, as perf finds them at the end. In front of
+    /// their section may be one of tracing data, which nobody reads.
+    pub(super) fn file_with_build_ids(
+        &self,
+        build_ids: &[(u16, &str, &[u8])],
+        tracing_data: bool,
+    ) -> Vec<u8> {
+        let mut file = self.file();
+        file[72] = if tracing_data { 0b110 } else { 0b100 };
+        let mut ids = Self::of([]);
+        for (misc, path, id) in build_ids {
+            ids.record(0, *misc, &build_id(path, id));
+        }
+        let mut sections = vec![ids.records];
+        if tracing_data {
+            sections.insert(0, vec![0xee; 8]);
+        }
+        let mut at = file.len() + 16 * sections.len();
+        for section in &sections {
+            file.extend([at, section.len()].map(|field| (field as u64).to_le_bytes()).concat());
+            at += section.len();
+        }
+        file.extend(sections.concat());
+        file
+    }
+
     /// As `perf record -o -` writes it.
     pub(super) fn pipe(&self) -> Vec<u8> {
         let mut start = Self::of([]);
@@ -242,6 +282,17 @@ impl PerfDataWriter {
         pipe.extend(&self.records);
         pipe
     }
+}
+
+/// What a record of a build id holds, of the process that stands for all.
+pub(super) fn build_id(path: &str, id: &[u8]) -> Vec<u8> {
+    let mut body = numbers(&[-1]);
+    body.extend(id);
+    body.resize(24, 0);
+    body.extend([id.len() as u8, 0, 0, 0]);
+    body.extend(path.as_bytes());
+    body.resize((body.len() + 1).next_multiple_of(8), 0);
+    body
 }
 
 fn numbers(numbers: &[i32]) -> Vec<u8> {
