@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod latency;
 pub(crate) mod pairs;
+pub(crate) mod paths;
 pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -74,6 +74,7 @@ commands! {
     Select(command::select::Select),
     Pairs(command::pairs::Pairs),
     Cosched(command::cosched::Cosched),
+    Paths(command::paths::Paths),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
     Characterize(command::characterize::Characterize),

@@ -133,7 +133,7 @@ pub(crate) fn no_program(root: &Command, words: &[OsString]) -> Option<Usage> {
     }
     let remedy = match command.get_name() {
         _ if words.iter().any(|word| NO_COMMAND.contains(&option(word))) => ", or leave -- out",
-        "pairs" => "",
+        "pairs" | "record" => "",
         "threads" | "tune" => ", with {n} for its number of threads",
         _ => ", or leave -- out to use built-in programs",
     };

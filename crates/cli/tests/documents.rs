@@ -169,6 +169,16 @@ fn documents() -> BTreeMap<&'static str, Value> {
         ),
         ("cosched", coscheduled(&file("coscheduled.db"))),
         (
+            "paths",
+            run(&[
+                "paths",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/paths/paths.in/app.brstack"),
+                "--binary",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/paths/paths.in/app"),
+                "--json",
+            ]),
+        ),
+        (
             "pairs",
             run(&[
                 "pairs",

@@ -56,6 +56,7 @@ targets! {
     prometheus: "../../../fuzz/targets/prometheus.rs",
     shape: "../../../fuzz/targets/shape.rs",
     snapshot: "../../../fuzz/targets/snapshot.rs",
+    source_lines: "../../../fuzz/targets/source_lines.rs",
 }
 
 /// How many damaged copies of each seed are tried.

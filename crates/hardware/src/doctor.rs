@@ -25,6 +25,7 @@ pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Fi
         permission::capabilities(),
         permission::events(CountedEvents::Hardware),
         permission::events(CountedEvents::Software),
+        permission::events(CountedEvents::BranchRecords),
         counters::counters(),
         permission::tracefs(),
         permission::bpf(),
@@ -42,6 +43,11 @@ pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Fi
     ];
     findings.extend(noise::checks(&machine.allowed, cancelled)?);
     Some(findings)
+}
+
+/// Whether the processor's branch records can be had.
+pub fn branch_records() -> Finding {
+    permission::events(CountedEvents::BranchRecords)
 }
 
 /// The trimmed text of a small file of the kernel; `None` if it is not there or not readable.
@@ -67,6 +73,7 @@ mod tests {
                 "capabilities",
                 "hardware counters",
                 "software events",
+                "branch records",
                 "counters",
                 "trace events",
                 "eBPF",

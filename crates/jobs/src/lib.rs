@@ -11,6 +11,8 @@
 //! Their receiver decides how to show them. Every way to end a run is a value: an answer, or a
 //! [`JobError`] that says what is stored.
 //!
+//! A recording of branches is read without a store, too: [`profile_paths`].
+//!
 //! A plan is used without a store: [`HeldProgram`] applies it, [`PlannedStart`] starts a program
 //! under it.
 //!
@@ -22,6 +24,7 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `custom_testbed`.
+//! - Paths of a program: `record_branches` has perf record its branches, `paths` reads them.
 //! - Using a plan: `apply`. Before anything is changed: `leftovers`.
 //! - Results: `stored_campaign`, `stored_question`, `plan_file`, `no_plan`, `delete`,
 //!   `output_check`, `error`.
@@ -48,11 +51,13 @@ mod no_plan;
 mod open_subject;
 mod output_check;
 mod pairs;
+mod paths;
 mod place;
 mod placement_request;
 mod plan_file;
 mod prepare_placement;
 mod profiling_cost;
+mod record_branches;
 mod resume_check;
 mod select;
 mod service_number;
@@ -88,11 +93,13 @@ pub use no_plan::NoPlan;
 pub use open_subject::{named_cpus, scope};
 pub use output_check::{check_writable, unwritable_reason};
 pub use pairs::{PairedPrograms, PairsAnswer, PairsRequest, paired_names};
+pub use paths::{PathsError, PathsRequest, profile_paths};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
+pub use record_branches::{BranchesRecorded, RecordError, RecordRequest, record_branches};
 pub use select::{SelectAnswer, SelectRequest};
 pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest, SmtSimulation};
 pub use stored_question::{Named, measurement_budget, named_in};

@@ -11,7 +11,8 @@ mod event;
 mod ring;
 
 pub use event::{
-    CountedModes, Counter, EventCode, EventGroup, GroupReading, permits_user_events, try_event,
+    CountedModes, Counter, EventCode, EventGroup, GroupReading, permits_user_events,
+    try_branch_record, try_event,
 };
 pub use ring::SwitchRing;
 

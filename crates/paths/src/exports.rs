@@ -4,9 +4,11 @@
 //!   in `input/preaggregated.rs`.
 //! - AutoFDO's text: `create_llvm_prof --profiler=text --profile=FILE --binary=BINARY`. Three
 //!   lists, each after the number of its lines: straight runs, sampled instructions, branches.
+//! - Folded stacks of paths: `flamegraph.pl FILE`, or any other reader of them. Each line has
+//!   frames from the outermost on, separated by `;`, then a blank and a count.
 //!
-//! Both know no sequences of branches, so the order of branches in a fragment gets lost. Branches
-//! that enter or leave the binary are left out.
+//! The first two know no sequences of branches, so the order of branches in a fragment gets lost.
+//! Branches that enter or leave the binary are left out.
 
 use crate::fragments::{Branch, ELSEWHERE, StraightRun, add, runs};
 use crate::samples::BinaryBranches;
@@ -62,6 +64,24 @@ pub fn autofdo_text(seen: &BinaryBranches) -> String {
     line(&mut text, format_args!("{}", branches.len()));
     for (Branch { from, to }, times) in branches {
         line(&mut text, format_args!("{from:x}->{to:x}:{times}"));
+    }
+    text
+}
+
+/// Folded stacks: the frames of each, and how often it was seen. Counts are rounded, and what
+/// rounds to zero is left out. Names lose what the syntax needs for itself.
+#[must_use]
+pub fn folded_text(stacks: impl Iterator<Item = (Vec<String>, f64)>) -> String {
+    let mut text = String::new();
+    for (frames, count) in stacks {
+        let frames: Vec<String> = frames
+            .iter()
+            .map(|frame| frame.replace(';', ":").replace(|c: char| c.is_control(), "?"))
+            .collect();
+        let count = count.round() as u64;
+        if count > 0 {
+            line(&mut text, format_args!("{} {count}", frames.join(";")));
+        }
     }
     text
 }
@@ -152,6 +172,13 @@ mod tests {
             prop_assert_eq!(sampled, seen.sampled);
             prop_assert_eq!(branches, seen.fragments.branches());
         }
+    }
+
+    #[test]
+    fn a_stack_is_a_line_whatever_its_names_have() {
+        let frames = |names: [&str; 2]| names.map(String::from).to_vec();
+        let stacks = [(frames(["a;b", "c\nd"]), 2.6), (frames(["a", "b c"]), 0.4)];
+        assert_eq!(folded_text(stacks.into_iter()), "a:b;c?d 3\n");
     }
 
     #[test]

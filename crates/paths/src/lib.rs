@@ -4,6 +4,7 @@
 mod accuracy;
 mod address_space;
 mod binary;
+mod disassembly;
 mod estimate;
 mod exports;
 mod fragments;
@@ -14,8 +15,10 @@ mod numbering;
 mod path;
 mod profile;
 mod program_graph;
+mod recorded_profile;
 mod samples;
 mod segments;
+mod source_lines;
 #[cfg(test)]
 mod synthetic_tests;
 mod truth;
@@ -24,7 +27,7 @@ mod walk;
 pub use accuracy::{HOT, weight_matching};
 pub use binary::{Binary, BinaryError, Function};
 pub use estimate::observation::SampledBy;
-pub use exports::{autofdo_text, preaggregated_text};
+pub use exports::{autofdo_text, folded_text, preaggregated_text};
 pub use fragments::{Branch, ELSEWHERE, Fragments, StraightRun};
 pub use graph::{BasicBlock, BlockEnd, CallSite, Edge, FunctionGraph, LONGEST_FUNCTION};
 pub use input::{
@@ -34,6 +37,11 @@ pub use numbering::{Numbering, TooManyPaths};
 pub use path::{Path, PathEnd};
 pub use profile::{PathCount, PathMethod, PathProfile};
 pub use program_graph::ProgramGraph;
+pub use recorded_profile::{
+    PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, SharedInstruction, UnreadBinary,
+    UnreadReason,
+};
 pub use samples::{Addressing, BinaryBranches, BranchRecording, Dropped, RecordingTotals};
 pub use segments::{NotElf, Segments};
+pub use source_lines::{SourceLines, SourceSpan};
 pub use truth::{BranchRecord, PathCounter};

@@ -2,7 +2,9 @@
 
 use crate::figures::counted;
 use crate::one_line;
-use pinwise_hardware::doctor::{Capability, Finding, NamedEvent, UncountedEvent, UncountedReason};
+use pinwise_hardware::doctor::{
+    Capability, CountedEvents, Finding, NamedEvent, UncountedEvent, UncountedReason,
+};
 use pinwise_measure::CounterEvent;
 use pinwise_topology::{CpuSet, ExclusiveCpus};
 
@@ -28,9 +30,18 @@ pub fn finding(finding: &Finding) -> String {
                 .collect();
             format!("without {}; your own programs need none of them", uses.join(", "))
         }
-        Is::EventsCountable { paranoid: None, .. } => "can be counted".into(),
-        Is::EventsCountable { paranoid: Some(level), .. } => {
-            format!("can be counted (kernel.perf_event_paranoid = {level})")
+        Is::EventsCountable { events, paranoid } => {
+            let done = match events {
+                CountedEvents::BranchRecords => "can be read",
+                CountedEvents::Hardware | CountedEvents::Software => "can be counted",
+            };
+            let level = paranoid.iter();
+            let level = level.map(|level| format!(" (kernel.perf_event_paranoid = {level})"));
+            done.to_owned() + &level.collect::<String>()
+        }
+        Is::EventsAbsent { events: CountedEvents::BranchRecords } => {
+            "this processor shows none: usual in virtual machines; only `paths record` needs them"
+                .into()
         }
         Is::EventsAbsent { .. } => {
             "this processor shows no counters (ENOENT): usual in virtual machines".into()
@@ -168,6 +179,10 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
             ));
         }
         Is::Capabilities { lacking, .. } => return Some(setcap(lacking)),
+        Is::EventsAbsent { events: CountedEvents::BranchRecords } => {
+            "record on real hardware: Intel (LBR), AMD from Zen 3 on, Arm with BRBE; then read the \
+             recording here"
+        }
         Is::EventsAbsent { .. } => {
             "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real hardware; \
              placing needs none"
@@ -390,7 +405,7 @@ fn use_of(capability: Capability) -> &'static str {
 mod tests {
     use super::*;
     use crate::one_line::every;
-    use pinwise_hardware::doctor::{CountedEvents, FindingState, Layer};
+    use pinwise_hardware::doctor::{FindingState, Layer};
     use pinwise_topology::CpuSet;
 
     fn findings() -> Vec<Finding> {

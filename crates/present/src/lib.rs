@@ -23,6 +23,7 @@ mod one_line;
 mod other_load;
 mod outcome;
 mod pairs;
+mod paths;
 mod plan;
 mod printable;
 mod progress_notice;
@@ -64,6 +65,10 @@ pub use outcome::{
     typical,
 };
 pub use pairs::{PairsFindings, pairs_ran, ratio};
+pub use paths::{
+    block_text, dropped_reason, path_text, paths_totals, paths_verdict, recorded_name,
+    share_interval,
+};
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};
 pub use printable::{one_line, printable, printable_json};

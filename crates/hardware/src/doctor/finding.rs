@@ -185,6 +185,8 @@ pub enum CountedEvents {
     Hardware,
     /// The kernel's own, such as time on a CPU and switches.
     Software,
+    /// The processor's record of its last taken branches.
+    BranchRecords,
 }
 
 /// Capabilities that pinwise can use.
@@ -254,6 +256,7 @@ impl Finding {
             | Self::EventsFailed { events, .. } => match events {
                 CountedEvents::Hardware => "hardware counters",
                 CountedEvents::Software => "software events",
+                CountedEvents::BranchRecords => "branch records",
             },
             Self::Counters { .. } => "counters",
             Self::TraceEvents { .. }

@@ -63,13 +63,14 @@ fn judge_capabilities(effective: u64) -> Finding {
     Finding::Capabilities { held, lacking }
 }
 
-/// Whether such events can be counted.
-pub(super) fn events(events: CountedEvents) -> Finding {
-    let event = match events {
-        CountedEvents::Hardware => CounterEvent::Cycles,
-        CountedEvents::Software => CounterEvent::TaskClock,
+/// Whether such events can be counted, or branches recorded.
+pub(crate) fn events(events: CountedEvents) -> Finding {
+    let attempt = match events {
+        CountedEvents::Hardware => sys::try_event(CounterEvent::Cycles),
+        CountedEvents::Software => sys::try_event(CounterEvent::TaskClock),
+        CountedEvents::BranchRecords => sys::try_branch_record(),
     };
-    judge_events(events, sys::try_event(event), read("/proc/sys/kernel/perf_event_paranoid"))
+    judge_events(events, attempt, read("/proc/sys/kernel/perf_event_paranoid"))
 }
 
 fn judge_events(

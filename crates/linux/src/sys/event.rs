@@ -146,6 +146,22 @@ pub fn try_event(event: CounterEvent) -> io::Result<()> {
     count(event, 0, 0).map(drop)
 }
 
+/// Whether the calling thread may have its taken branches recorded in user space. Nothing is
+/// recorded: the event is closed at once.
+pub fn try_branch_record() -> io::Result<()> {
+    const PERF_SAMPLE_BRANCH_STACK: u64 = 1 << 11;
+    const PERF_SAMPLE_BRANCH_USER: u64 = 1;
+    const PERF_SAMPLE_BRANCH_ANY: u64 = 1 << 3;
+    let code = EventCode::generic(CounterEvent::Cycles).ok_or(io::ErrorKind::Unsupported)?;
+    let asked = Attributes {
+        sample_period: 1_000_003,
+        sample_type: PERF_SAMPLE_BRANCH_STACK,
+        branch_sample_type: PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY,
+        ..attributes(code, CountedModes::User, Attributes::DISABLED)
+    };
+    asked.open(0, -1, None).map(drop)
+}
+
 /// Whether `kernel.perf_event_paranoid`, as the kernel shows it, permits everybody to count threads
 /// of their own in user space. If the system call still fails with `EPERM`, a seccomp profile
 /// forbids it: the kernel itself says `EACCES`. Debian's and Ubuntu's kernels forbid it from 3 on.

@@ -1,0 +1,266 @@
+//! `pinwise paths`: what it says of a small program, what others read of it, what it refuses, and
+//! how it records. `tests/cmd/paths/paths.in/app.s` is the program.
+
+mod support;
+
+use pinwise_synthetic::shared_data;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use support::{PATIENCE, Program, agree, json, pinwise, wait_until};
+use tempfile::TempDir;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/paths/paths.in");
+
+fn file(name: &str) -> String {
+    format!("{FOLDER}/{name}")
+}
+
+fn of_app(words: &[&str]) -> Output {
+    let (text, app) = (file("app.brstack"), file("app"));
+    pinwise([&["paths", &text, "--binary", &app][..], words].concat())
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The one line of a command that is refused.
+fn refused(words: &[&str]) -> (Option<i32>, String) {
+    let output = pinwise(words);
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(line.starts_with("pinwise: ") && line.lines().count() == 1, "{words:?}: {line}");
+    assert!(output.stdout.is_empty(), "{words:?}");
+    (output.status.code(), line)
+}
+
+/// `work` makes 12 turns, for the numbers 12 to 1. Each third one is squared.
+#[test]
+fn the_shares_of_a_known_program_are_near_what_it_does() {
+    let document = json(&of_app(&["--json"]));
+    let paths = document["paths"].as_array().unwrap();
+    let of_work: Vec<&Value> = paths.iter().filter(|path| path["function"] == "work").collect();
+    let lines = |path: &Value| -> Vec<u64> {
+        path["blocks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["first_line"].as_u64().unwrap())
+            .collect()
+    };
+    let line_of = |label: &str| {
+        let source = fs::read_to_string(file("app.s")).unwrap();
+        source.lines().position(|line| line.starts_with(label)).unwrap() as u64 + 1
+    };
+    let (even, squares) = (line_of(".Leven:"), line_of(".Lthird:") + 2);
+    let share = |is_even: bool, is_squared: bool| {
+        let found = of_work.iter().filter(|path| {
+            let lines = lines(path);
+            lines.contains(&even) == is_even && lines.contains(&squares) == is_squared
+        });
+        found.map(|path| path["flow"].as_f64().unwrap()).sum::<f64>()
+    };
+    // Counted in the program: of 13 paths, 4 even and 4 odd ones are not squared, 2 and 2 are.
+    for (is_even, is_squared, exact) in
+        [(true, false, 4.0), (false, false, 4.0), (true, true, 2.0), (false, true, 2.0)]
+    {
+        let found = share(is_even, is_squared);
+        assert!((found - exact / 13.0).abs() < 0.05, "{is_even} {is_squared}: {found}");
+    }
+    assert!(document["coverage"].as_f64().unwrap() > 0.95);
+    assert_eq!(document["totals"]["samples"], 150);
+    assert_eq!(document["totals"]["truncated_samples"], 150);
+}
+
+#[test]
+fn the_page_says_what_the_terminal_says_and_draws_the_paths() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("paths.html");
+    let output = of_app(&["--html", page.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let html = fs::read_to_string(page).unwrap();
+    agree(&said(&output), &html);
+    assert!(html.contains("<svg class=\"flow\"") && html.contains("<circle class=\"p0\""));
+    assert!(html.contains("app.s:") && !html.contains("src=\"http"));
+}
+
+#[test]
+fn code_is_marked_with_the_paths_through_it() {
+    let text = said(&of_app(&["--annotate"]));
+    for word in ["imul eax,eax", "dec ecx", "  A ", "app.s:"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn what_is_written_for_others_reads_the_same() {
+    let folder = TempDir::new().unwrap();
+    let bolt = folder.path().join("bolt");
+    fs::write(&bolt, said(&of_app(&["--to", "bolt"]))).unwrap();
+    let app = file("app");
+    let again = json(&pinwise(["paths", bolt.to_str().unwrap(), "--binary", &app, "--json"]));
+    let ranges = |document: &Value| document["binaries"][0]["ranges"]["list"].clone();
+    assert_eq!(ranges(&again), ranges(&json(&of_app(&["--json"]))));
+    // Three lists, each after its length.
+    let autofdo = said(&of_app(&["--to", "autofdo"]));
+    let mut lines = autofdo.lines();
+    for separator in ["-", ":", "->"] {
+        let length: usize = lines.next().unwrap().parse().unwrap();
+        assert!(lines.by_ref().take(length).all(|line| line.contains(separator)), "{autofdo}");
+    }
+    assert_eq!(lines.next(), None);
+    let folded = said(&of_app(&["--to", "folded"]));
+    for line in folded.lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        assert!(stack.starts_with("app;") && stack.split(';').count() > 2, "{line}");
+        assert!(count.parse::<u64>().unwrap() > 0, "{line}");
+    }
+}
+
+/// The totals that AutoFDO's own test of this file has. Its binary is not here.
+#[test]
+fn a_recording_without_its_binary_has_its_published_totals() {
+    let Some(path) = shared_data("branches/test.lbr") else { return };
+    let path = path.to_str().unwrap();
+    let document = json(&pinwise(["paths", path, "--json"]));
+    assert_eq!(document["totals"]["samples"], 9_232);
+    assert_eq!(document["totals"]["branches"], 147_712);
+    let program = document["binaries"].as_array().unwrap().iter();
+    let program = program.max_by_key(|binary| binary["branches"].as_u64()).unwrap();
+    assert_eq!(program["name"], "/export/hda3/tmp/test.binary");
+    assert_eq!(program["dropped"]["repeated newest entry"], 55);
+    let ranges = &program["ranges"];
+    assert_eq!(
+        [&ranges["distinct"], &ranges["count"], &ranges["bytes"]],
+        [357, 134_622, 5_383_657]
+    );
+    let hottest = ranges["list"].as_array().unwrap().iter();
+    let hottest = hottest.filter(|it| it["start"] == "0x4e80" && it["end"] == "0x4e8e");
+    assert_eq!(hottest.map(|it| it["count"].as_u64().unwrap()).collect::<Vec<_>>(), [1_134]);
+    let text = said(&pinwise(["paths", path]));
+    assert!(text.starts_with("no paths are known: test.binary: "), "{text}");
+    assert!(text.contains("--binary") && text.contains("147,712"), "{text}");
+    assert!(said(&pinwise(["paths", path, "--to", "autofdo"])).starts_with("357\n"));
+    let (code, line) = refused(&["paths", path, "--to", "bolt"]);
+    assert!(code == Some(2) && line.contains("--binary"), "{line}");
+}
+
+#[test]
+fn a_recording_without_branches_says_how_to_record_them() {
+    let Some(path) = shared_data("branches/ro_sample.perf") else { return };
+    let (code, line) = refused(&["paths", path.to_str().unwrap()]);
+    assert!(code == Some(2) && line.contains("perf record -b -- COMMAND"), "{line}");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let make = |name: &str, bytes: &[u8]| {
+        fs::write(path(name), bytes).unwrap();
+        path(name)
+    };
+    let (text, app) = (file("app.brstack"), file("app"));
+    let mut arm = fs::read(&app).unwrap();
+    arm[18..20].copy_from_slice(&183_u16.to_le_bytes());
+    fs::create_dir(path("arm")).unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["missing.data"], "there is no such file"),
+        (&["/"], "it is a directory"),
+        (&[&make("empty", b"")], "no recording of branches: give a perf.data"),
+        (&[&make("elf", b"\x7fELF\x02\x01\x01")], "no recording of branches: give a perf.data"),
+        (&[&make("words", b"some words\n")], "no branch records: record with"),
+        (&[&make("short", b"PERFILE2\x68\0\0\0")], "short"),
+        (&[&text, "--binary", "missing"], "cannot read missing: there is no such file"),
+        (&[&text, "--binary", "/dev/zero"], "it is no regular file"),
+        (&[&text, "--binary", &make("script", b"#!/bin/sh\n")], "not a readable 64-bit ELF file"),
+        (&[&text, "--binary", &make("arm/app", &arm)], "not a program for x86-64"),
+        (&[&make("far", b"99 0x20/0x10/P/-/-/0\n"), "--binary", &app], "no sampled address"),
+    ];
+    for (words, expected) in cases {
+        let (code, line) = refused(&[&["paths"], *words].concat());
+        assert!(code == Some(2) && line.contains(expected), "{words:?}: {code:?} {line}");
+    }
+}
+
+/// A folder with a program named perf, and a PATH that begins there.
+fn stand_in(script: &str) -> (TempDir, String) {
+    let folder = TempDir::new().unwrap();
+    let perf = folder.path().join("perf");
+    fs::write(&perf, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    (folder, path)
+}
+
+fn recorder(path: &str, output: &Path, program: &[&str]) -> Command {
+    let mut command = Command::new(support::PINWISE);
+    command.args(["paths", "record", "-o"]).arg(output).arg("--").args(program).env("PATH", path);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Takes the second event, writes what perf writes, and runs the program.
+const PERF: &str = r#"
+case "$*" in *instructions:u*) echo "Error:" >&2; echo "no such event" >&2; exit 255;; esac
+while [ "$1" != -- ]; do if [ "$1" = -o ]; then out=$2; fi; shift; done
+shift
+[ "$out" = /dev/null ] && exit 0
+trap 'printf "PERFILE2 cut" > "$out"; kill $child; exit 0' INT TERM
+"$@" & child=$!
+wait $child
+code=$?
+printf "PERFILE2 whole" > "$out"
+exit $code
+"#;
+
+#[test]
+fn recording_takes_the_event_that_perf_takes_and_ends_as_the_program() {
+    let (folder, path) = stand_in(PERF);
+    let output = folder.path().join("app.data");
+    let ended = recorder(&path, &output, &["sh", "-c", "exit 7"]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(7), "{ended:?}");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(said, format!("recorded; next: pinwise paths {}\n", output.display()));
+    assert_eq!(fs::read(&output).unwrap(), b"PERFILE2 whole");
+}
+
+#[test]
+fn an_interrupted_recording_is_kept() {
+    let (folder, path) = stand_in(PERF);
+    let (output, begun) = (folder.path().join("app.data"), folder.path().join("begun"));
+    let script = format!("touch {}; exec sleep 600", begun.display());
+    let mut pinwise = Program(
+        recorder(&path, &output, &["sh", "-c", &script]).stderr(Stdio::piped()).spawn().unwrap(),
+    );
+    wait_until(PATIENCE, "the program to begin", || begun.exists());
+    let pid = pinwise.pid().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(pinwise.ended(PATIENCE).code(), Some(130));
+    assert_eq!(fs::read(&output).unwrap(), b"PERFILE2 cut");
+}
+
+#[test]
+fn without_perf_or_branch_records_one_line_says_what_to_do() {
+    let nowhere: PathBuf = "/nowhere/perf.data".into();
+    let ended = recorder("/usr/bin", &nowhere, &["true"]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let folder = TempDir::new().unwrap();
+    let output = folder.path().join("perf.data");
+    let line = |path: &str| {
+        let ended = recorder(path, &output, &["true"]).output().unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        let line = String::from_utf8(ended.stderr).unwrap();
+        assert!(line.starts_with("pinwise: ") && line.lines().count() == 1, "{line}");
+        line
+    };
+    assert!(line(folder.path().to_str().unwrap()).contains("perf is not here: install it"));
+    let (_perf, path) = stand_in("echo 'Error:' >&2; echo 'PMU is odd' >&2; exit 255\n");
+    let refused = line(&path);
+    // Where the processor has branch records, perf's own words say why.
+    assert!(refused.contains("no branch records: ") || refused.contains("PMU is odd"), "{refused}");
+    let (_perf, path) = stand_in("exit 0\n");
+    assert!(line(&path).contains("perf ended without a recording"));
+}

@@ -1,0 +1,175 @@
+//! Which paths a program takes: reads a recording of branches, and the binaries that it names.
+//!
+//! Nothing is measured here, so there is no campaign: the recording can be read again.
+
+use pinwise_paths::{
+    BranchInputError, BranchRecording, PathMethod, ProfiledBinary, RecordedProfile, UnreadBinary,
+    UnreadReason, read_branches,
+};
+use pinwise_topology::Random;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest binary that is read, in bytes.
+const LARGEST_BINARY: u64 = 4 << 30;
+
+/// A recording, and how to read it.
+#[derive(Debug, Clone)]
+pub struct PathsRequest {
+    /// The file. `-` is standard input.
+    pub recording: PathBuf,
+    /// Look at these binaries only, and find them here. If there are none: at all that the
+    /// recording names.
+    pub binaries: Vec<PathBuf>,
+    /// How fragments become paths.
+    pub method: PathMethod,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PathsError {
+    /// The recording or a binary that was asked for cannot be opened.
+    #[error("cannot read {}", file.display())]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has no branches that can be read.
+    #[error("{}: {source}", file.display())]
+    Recording {
+        /// The recording.
+        file: PathBuf,
+        /// Why, and what to do.
+        source: BranchInputError,
+    },
+    /// Nothing was seen of a binary that was asked for.
+    #[error("{}: the recording has no branches in it, but in {}", file.display(), seen.join(", "))]
+    NotSeen {
+        /// The binary.
+        file: PathBuf,
+        /// Those of which something was seen.
+        seen: Vec<String>,
+    },
+    /// A binary that was asked for cannot be used.
+    #[error("{}: {reason}", file.display())]
+    Binary {
+        /// The binary.
+        file: PathBuf,
+        /// Why, and what to do.
+        reason: UnreadReason,
+    },
+}
+
+/// Reads a recording and its binaries, and estimates the paths. The same files give the same
+/// answer.
+///
+/// # Errors
+/// If the recording cannot be read, or a binary that was asked for.
+pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsError> {
+    let BranchRecording { totals, binaries: recorded } = read_recording(&request.recording)?;
+    let mut random = Random::new(1);
+    let (mut read, mut unread) = (Vec::new(), Vec::new());
+    let names: Vec<String> = recorded.keys().cloned().collect();
+    let mut wanted: Vec<&PathBuf> = request.binaries.iter().collect();
+    for (name, seen) in recorded {
+        let place = match request.binaries.is_empty() {
+            true => Ok(PathBuf::from(&name)),
+            false => {
+                let found = wanted.iter().position(|file| is_meant(file, &name, &names));
+                found.map(|it| wanted.remove(it).clone()).ok_or(UnreadReason::NotAskedFor)
+            }
+        };
+        let is_asked_for = place.is_ok() && !request.binaries.is_empty();
+        let opened = place.and_then(|file| bytes_of(&name, &file).map(|bytes| (file, bytes)));
+        let profiled = opened.and_then(|(file, bytes)| {
+            let file = file.to_string_lossy().into_owned();
+            ProfiledBinary::new(&name, file, bytes, &seen, request.method, &mut random)
+        });
+        match profiled {
+            Ok(binary) => read.push(binary),
+            Err(reason) if is_asked_for => {
+                let file = request.binaries.iter().find(|file| is_meant(file, &name, &names));
+                return Err(not_usable(file.cloned().unwrap_or_default(), reason));
+            }
+            Err(reason) => unread.push(UnreadBinary::new(name, seen, reason)),
+        }
+    }
+    if let Some(&file) = wanted.first() {
+        // A missing file is told first.
+        if let Err(reason) = bytes_of("asked for", file) {
+            return Err(not_usable(file.clone(), reason));
+        }
+        return Err(PathsError::NotSeen { file: file.clone(), seen: names });
+    }
+    Ok(RecordedProfile::new(totals, read, unread))
+}
+
+/// A binary that was asked for is missing, or no binary.
+fn not_usable(file: PathBuf, reason: UnreadReason) -> PathsError {
+    match reason {
+        UnreadReason::Missing => PathsError::Open { file, source: io::ErrorKind::NotFound.into() },
+        reason => PathsError::Binary { file, reason },
+    }
+}
+
+fn read_recording(file: &Path) -> Result<BranchRecording, PathsError> {
+    let read = match file == Path::new("-") {
+        true => read_branches(io::stdin().lock()),
+        false => {
+            let opened = File::open(file);
+            let opened = opened.map_err(|source| PathsError::Open { file: file.into(), source })?;
+            read_branches(BufReader::with_capacity(1 << 16, opened))
+        }
+    };
+    read.map_err(|source| match source {
+        BranchInputError::Io(source) => PathsError::Open { file: file.into(), source },
+        source => PathsError::Recording { file: file.into(), source },
+    })
+}
+
+/// Whether a file is the recorded binary of this name. Text without mappings has one binary without
+/// a name.
+fn is_meant(file: &Path, name: &str, names: &[String]) -> bool {
+    name.is_empty() && names.len() == 1 || file.file_name() == Path::new(name).file_name()
+}
+
+fn bytes_of(name: &str, file: &Path) -> Result<Vec<u8>, UnreadReason> {
+    if name.is_empty() && file == Path::new("") {
+        return Err(UnreadReason::Unnamed);
+    }
+    let opened = File::open(file).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => UnreadReason::Missing,
+        _ => error.into(),
+    })?;
+    // A device would fill the memory.
+    if !opened.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file").into());
+    }
+    let mut bytes = Vec::new();
+    opened.take(LARGEST_BINARY).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_meant_by_its_name_or_as_the_only_one_without() {
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert!(is_meant(Path::new("./app"), "/usr/bin/app", &names(&["/usr/bin/app"])));
+        assert!(!is_meant(Path::new("./app"), "/usr/bin/ap", &names(&["/usr/bin/ap"])));
+        assert!(is_meant(Path::new("./app"), "", &names(&[""])));
+        assert!(!is_meant(Path::new("./app"), "", &names(&["", "/bin/x"])));
+    }
+
+    #[test]
+    fn a_device_is_not_read() {
+        let reason = bytes_of("zero", Path::new("/dev/zero")).unwrap_err();
+        assert!(reason.to_string().starts_with("it is no regular file"), "{reason}");
+    }
+}

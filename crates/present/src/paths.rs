@@ -1,0 +1,246 @@
+//! The paths of a program in words: what holds most of the flow, and how far a recording tells.
+
+use crate::figures::{count, counted, percent};
+use pinwise_paths::{
+    Dropped, HOT, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, SourceSpan,
+    UnreadReason,
+};
+
+/// What a recorded binary is called: the last part of its path.
+pub fn recorded_name(path: &str) -> &str {
+    match path.rsplit('/').next() {
+        Some("") | None => "the binary",
+        Some(name) => name,
+    }
+}
+
+/// The answer in three lines: how much hot paths hold, the hottest of them, and how much of what
+/// was seen they explain. One line says why there is none.
+pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
+    let hot = profile.hot();
+    let names: Vec<&str> =
+        profile.binaries.iter().map(|binary| recorded_name(&binary.file)).collect();
+    let Some(first) = profile.paths.first() else {
+        let reason = profile.unread.first().map_or_else(
+            || "no sampled branch lies in a known binary".to_owned(),
+            |unread| match unread.reason {
+                UnreadReason::Unnamed => unread.reason.to_string(),
+                _ => format!("{}: {}", recorded_name(&unread.name), unread.reason),
+            },
+        );
+        return vec![format!("no paths are known: {reason}")];
+    };
+    let flow: f64 = hot.iter().map(|path| path.share).sum();
+    let of = match &names[..] {
+        [one] => (*one).to_owned(),
+        [one, others @ ..] => {
+            let others = counted(others.len() as u64, "other");
+            format!("{one} and {others}").replace("others", "other binaries")
+        }
+        [] => String::new(),
+    };
+    let plural = if hot.len() == 1 { "path holds" } else { "paths hold" };
+    let binary = &profile.binaries[first.binary];
+    let blocks = binary.blocks_of(&first.path);
+    let place = blocks.first().map_or_else(String::new, |block| block_text(block));
+    let apart = if first.group.is_some() { ", not told apart from others" } else { "" };
+    vec![
+        format!(
+            "{} hot {plural} {} of the flow of {of}",
+            count(hot.len() as u64),
+            percent(flow.min(1.0))
+        ),
+        format!(
+            "hottest: {} at {place}, {} of the flow{}{apart}",
+            binary.function_name(&first.path),
+            percent(first.share),
+            share_interval(first)
+                .map_or_else(String::new, |interval| format!(" (90 % interval {interval})")),
+        ),
+        format!(
+            "coverage: paths explain {} of what was seen of {}",
+            percent(profile.coverage),
+            match names.len() {
+                1 => "it".to_owned(),
+                _ => "these binaries".to_owned(),
+            }
+        ),
+    ]
+}
+
+/// `33.0 to 36.1 %`
+pub fn share_interval(path: &ProfiledPath) -> Option<String> {
+    let (low, high) = path.interval?;
+    Some(format!("{} to {}", percent(low).trim_end_matches(" %"), percent(high)))
+}
+
+/// `sort.c:12-14`, or the address of a block without source lines.
+pub fn block_text(block: &PathBlock<'_>) -> String {
+    match block.source {
+        Some(source) => format!("{}:{}", recorded_name(source.file), lines(source)),
+        None => format!("0x{:x}", block.start),
+    }
+}
+
+fn lines(SourceSpan { first, last, .. }: SourceSpan<'_>) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+/// The blocks of a path, at most `most` of them: `sort.c:12 14-15 20, back to 12`. A file is named
+/// once; blocks without lines have their offset in the function.
+pub fn path_text<'p>(binary: &'p ProfiledBinary, path: &ProfiledPath, most: usize) -> String {
+    let blocks = binary.blocks_of(&path.path);
+    let start = binary.function_start(path.path.function);
+    let mut file = None;
+    let mut shown = |block: &PathBlock<'p>| match block.source {
+        Some(source) if file == Some(source.file) => lines(source),
+        Some(source) => {
+            file = Some(source.file);
+            block_text(block)
+        }
+        None => {
+            file = None;
+            format!("+0x{:x}", block.start.wrapping_sub(start))
+        }
+    };
+    let mut words: Vec<String> = Vec::new();
+    // Of a long path, the beginning and the end.
+    let (head, tail) = match blocks.len() > most.max(2) {
+        true => (most.max(2) / 2, blocks.len() - (most.max(2) - most.max(2) / 2)),
+        false => (blocks.len(), blocks.len()),
+    };
+    words.extend(blocks[..head].iter().map(&mut shown));
+    if tail > head {
+        words.push(format!("… {} more …", tail - head));
+    }
+    words.extend(blocks[tail..].iter().map(&mut shown));
+    // Neighbouring blocks often share a line.
+    words.dedup();
+    let back = binary.back_to(&path.path).map(|head| format!(", back to {}", shown(&head)));
+    words.join(" ") + &back.unwrap_or_default()
+}
+
+/// Why entries of branch records were dropped.
+pub fn dropped_reason(reason: Dropped) -> &'static str {
+    match reason {
+        Dropped::RepeatedTop => "repeated newest entry",
+        Dropped::Aborted => "aborted transaction",
+        Dropped::WrongPath => "wrong speculation",
+        Dropped::NotTaken => "branch not taken",
+        Dropped::ImplausibleRun => "impossible run between branches",
+    }
+}
+
+/// The totals of a recording, each with its label.
+pub fn paths_totals(profile: &RecordedProfile) -> Vec<(&'static str, String)> {
+    let totals = &profile.totals;
+    let mut samples = count(totals.samples);
+    let others = [
+        (totals.empty_samples, "without branches"),
+        (totals.filtered_samples, "of call stacks or one kind of branch"),
+        (totals.unreadable_samples, "unreadable"),
+        (totals.lost_samples, "lost"),
+    ];
+    for (number, what) in others.into_iter().filter(|(number, _)| *number > 0) {
+        samples += &format!("; {} {what}", count(number));
+    }
+    let deepest = totals.depths.last_key_value().map_or(0, |(depth, _)| *depth);
+    let share = |part: u64, of: u64| percent(part as f64 / (of as f64).max(1.0));
+    let truncated = totals.truncated_samples();
+    let mut lines = vec![
+        ("samples", samples),
+        ("branches", count(totals.branches)),
+        (
+            "truncated",
+            format!(
+                "{} of samples fill the record of {}: their paths go on before it",
+                share(truncated, totals.samples),
+                counted(deepest as u64, "branch").replace("branchs", "branches"),
+            ),
+        ),
+    ];
+    let dropped: Vec<String> = totals
+        .dropped
+        .iter()
+        .map(|(reason, times)| format!("{} {}", count(*times), dropped_reason(*reason)))
+        .collect();
+    lines.push(("dropped", if dropped.is_empty() { "none".into() } else { dropped.join(", ") }));
+    let mut others = totals.branches.saturating_sub(totals.into_kernel + totals.into_unknown);
+    let binaries = profile.binaries.iter().map(|binary| binary.branches);
+    for branches in binaries.chain(profile.unread.iter().map(|other| other.branches)) {
+        others = others.saturating_sub(branches);
+    }
+    let mut to: Vec<String> = profile
+        .binaries
+        .iter()
+        .map(|binary| (recorded_name(&binary.file), binary.branches))
+        .chain(profile.unread.iter().map(|other| (recorded_name(&other.name), other.branches)))
+        .filter(|(_, branches)| *branches > 0)
+        .take(5)
+        .map(|(name, branches)| format!("{name} {}", share(branches, totals.branches)))
+        .collect();
+    to.push(format!("kernel {}", share(totals.into_kernel, totals.branches)));
+    to.push(format!("unresolved {}", share(totals.into_unknown, totals.branches)));
+    // Text without mappings has libraries at addresses of the process. Dropped entries are few.
+    if others * 100 > totals.branches {
+        to.push(format!("other code {}", share(others, totals.branches)));
+    }
+    lines.push(("lead to", to.join(", ")));
+    let hot_groups: f64 =
+        profile.paths.iter().filter(|path| path.group.is_some()).map(|path| path.share).sum();
+    if hot_groups >= HOT {
+        lines.push((
+            "groups",
+            format!(
+                "{} of the flow is known by group only: no fragment tells its paths apart",
+                percent(hot_groups)
+            ),
+        ));
+    }
+    if !profile.paths.is_empty() {
+        lines.push(("hot", format!("a path with at least {} % of the flow", 100.0 * HOT)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_paths::{BinaryBranches, RecordingTotals, UnreadBinary};
+
+    fn unread() -> RecordedProfile {
+        let seen = BinaryBranches::default();
+        let unread = UnreadBinary::new("/bin/app".into(), seen, UnreadReason::NotAskedFor);
+        let totals = RecordingTotals {
+            samples: 4,
+            branches: 40,
+            into_kernel: 10,
+            dropped: [(Dropped::RepeatedTop, 3)].into(),
+            depths: [(8, 1), (16, 3)].into(),
+            lost_samples: 1000,
+            ..RecordingTotals::default()
+        };
+        RecordedProfile::new(totals, Vec::new(), vec![unread])
+    }
+
+    #[test]
+    fn a_recording_without_binaries_says_why_and_has_its_totals() {
+        let profile = unread();
+        assert_eq!(paths_verdict(&profile), ["no paths are known: app: not asked for"]);
+        let totals: Vec<String> = paths_totals(&profile)
+            .into_iter()
+            .map(|(label, text)| format!("{label}: {text}"))
+            .collect();
+        assert_eq!(
+            totals,
+            [
+                "samples: 4; 1,000 lost",
+                "branches: 40",
+                "truncated: 75 % of samples fill the record of 16 branches: their paths go on \
+                 before it",
+                "dropped: 3 repeated newest entry",
+                "lead to: kernel 25 %, unresolved 0 %, other code 75 %",
+            ]
+        );
+    }
+}
