@@ -90,6 +90,13 @@ impl<'data> Binary<'data> {
         {
             ranges.extend(unwind_ranges(table, section.address()));
         }
+        // A stub that jumps to another library is no function, though it has an unwind entry.
+        let stubs: Vec<_> = file
+            .sections()
+            .filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")))
+            .map(|section| section.address()..section.address().saturating_add(section.size()))
+            .collect();
+        ranges.retain(|range| !stubs.iter().any(|stubs| stubs.contains(&range.start)));
         let functions = disjoint(ranges, &code);
         if functions.is_empty() {
             return Err(BinaryError::NoFunctions);

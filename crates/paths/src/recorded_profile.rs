@@ -175,7 +175,7 @@ impl UnreadBinary {
 
 impl ProfiledBinary {
     /// Reads the file with these bytes and estimates the paths in it. `name` is its path in the
-    /// recording, which has seen `recorded` of it.
+    /// recording, which has seen `recorded` of it in samples `by` this event.
     ///
     /// # Errors
     /// If the file is no program, is not for x86-64, or is not the one that ran.
@@ -184,6 +184,7 @@ impl ProfiledBinary {
         file: String,
         bytes: Vec<u8>,
         recorded: &BinaryBranches,
+        by: SampledBy,
         method: PathMethod,
         random: &mut Random,
     ) -> Result<Self, UnreadReason> {
@@ -206,8 +207,6 @@ impl ProfiledBinary {
         let mut functions: Vec<_> = numbers.map(|number| binary.functions()[number]).collect();
         functions.sort_by_key(|function| function.start);
         let lines = SourceLines::new(&bytes, &functions);
-        // Cycles and instructions, which most recordings are sampled by, are close to each other.
-        let by = SampledBy::Instructions;
         let fragments = &seen.fragments;
         let profile = match method {
             PathMethod::Expand => PathProfile::new(&program, fragments, by, method),

@@ -17,6 +17,7 @@
 //! `sample_reader.cc`), with the limit that its published totals were made with.
 
 use crate::address_space::{AddressSpaces, BinaryNumber, Whereabouts};
+use crate::estimate::observation::SampledBy;
 use crate::fragments::{Branch, ELSEWHERE, Fragments, add};
 use crate::segments::Segments;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -65,6 +66,9 @@ pub struct RecordingTotals {
     pub unreadable_samples: u64,
     /// Samples that the kernel says it lost.
     pub lost_samples: u64,
+    /// Samples that were taken after so many branches. The others were taken after so many
+    /// instructions or cycles, or the recording does not tell.
+    pub by_branches: u64,
     /// Entries of branch stacks, dropped ones included.
     pub branches: u64,
     /// Entries with a destination in the kernel.
@@ -82,6 +86,16 @@ impl RecordingTotals {
     #[must_use]
     pub fn truncated_samples(&self) -> u64 {
         self.depths.last_key_value().map_or(0, |(_, samples)| *samples)
+    }
+
+    /// What most samples were taken by.
+    #[must_use]
+    pub fn sampled_by(&self) -> SampledBy {
+        if self.by_branches * 2 > self.samples {
+            SampledBy::TakenBranches
+        } else {
+            SampledBy::Instructions
+        }
     }
 }
 

@@ -102,6 +102,8 @@ struct EventLayout {
     parts: u64,
     read_format: u64,
     branch_kinds: u64,
+    /// Its samples come after so many branches, not instructions or cycles.
+    counts_branches: bool,
     /// Other records end with the time and more.
     records_have_time: bool,
 }
@@ -114,6 +116,7 @@ impl EventLayout {
             parts: at(24)??,
             read_format: at(32)??,
             branch_kinds: at(72).flatten().unwrap_or(0),
+            counts_branches: counts_branches(at(0)?? as u32, at(8)??),
             records_have_time: at(40)?? & 1 << 18 != 0,
         })
     }
@@ -508,11 +511,29 @@ fn take_sample(
     match PerfSample::parse(layout, &record.body) {
         Some(sample) => {
             let process = if is_guests(record.misc) { GUEST } else { sample.process };
+            sums.totals.by_branches += u64::from(layout.counts_branches);
             sums.add(process, sample.address, &sample.stack);
         }
         None => sums.totals.unreadable_samples += 1,
     }
     Ok(())
+}
+
+/// Whether an event counts branches: the kernel's own event of that name, or the processor's. Intel
+/// and AMD have the number 0xc4 for retired branches, with all others masked (Intel) or only taken
+/// ones (AMD). Instructions that branch are mostly taken, so both stand for taken branches.
+fn counts_branches(of: u32, config: u64) -> bool {
+    const HARDWARE: u32 = 0;
+    const BRANCH_INSTRUCTIONS: u64 = 4;
+    const RETIRED_BRANCHES: u64 = 0xc4;
+    /// The first number that a monitoring unit of its own may have. 4 is that of the processor.
+    const OWN_UNIT: u32 = 6;
+    match of {
+        // A hybrid processor has the kind of its core above.
+        HARDWARE => config & 0xffff_ffff == BRANCH_INSTRUCTIONS,
+        4 | OWN_UNIT.. => config & 0xff == RETIRED_BRANCHES,
+        _ => false,
+    }
 }
 
 /// Whether a guest's kernel or one of its processes ran.

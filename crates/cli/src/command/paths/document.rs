@@ -2,6 +2,7 @@
 
 use pinwise_paths::{
     Addressing, BinaryBranches, Dropped, HOT, PathBlock, PathMethod, ProfiledPath, RecordedProfile,
+    SampledBy,
 };
 use pinwise_present::dropped_reason;
 use serde::Serialize;
@@ -89,6 +90,7 @@ struct RangeJson {
 #[derive(Serialize)]
 struct PathTotalsJson {
     samples: u64,
+    sampled_by: &'static str,
     empty_samples: u64,
     filtered_samples: u64,
     unreadable_samples: u64,
@@ -142,6 +144,10 @@ impl PathsJson {
             binaries: binaries(profile),
             totals: PathTotalsJson {
                 samples: totals.samples,
+                sampled_by: match totals.sampled_by() {
+                    SampledBy::Instructions => "instructions",
+                    SampledBy::TakenBranches => "taken_branches",
+                },
                 empty_samples: totals.empty_samples,
                 filtered_samples: totals.filtered_samples,
                 unreadable_samples: totals.unreadable_samples,

@@ -16,18 +16,20 @@ pub(super) struct RecordedEvent {
     pub(super) read_format: u64,
     pub(super) branch_kinds: u64,
     pub(super) ids: Vec<u64>,
+    /// What is counted: the kind of the unit, and the number of the event there.
+    pub(super) counted: (u32, u64),
 }
 
 impl RecordedEvent {
     /// What `perf record -b` asks for.
     pub(super) fn branches() -> Self {
         let parts = IP | TID | TIME | BRANCH_STACK;
-        Self { parts, read_format: 0, branch_kinds: ANY_OF_USER, ids: vec![] }
+        Self { parts, read_format: 0, branch_kinds: ANY_OF_USER, ids: vec![], counted: (0, 1) }
     }
 
     /// An event with one counter.
     pub(super) fn with_id(parts: u64, branch_kinds: u64, id: u64) -> Self {
-        Self { parts, read_format: 0, branch_kinds, ids: vec![id] }
+        Self { parts, branch_kinds, ids: vec![id], ..Self::branches() }
     }
 
     fn attributes(&self, size: usize) -> Vec<u8> {
@@ -37,7 +39,8 @@ impl RecordedEvent {
                 field.copy_from_slice(&value.to_le_bytes());
             }
         };
-        put(0, (size as u64) << 32);
+        put(0, (size as u64) << 32 | u64::from(self.counted.0));
+        put(8, self.counted.1);
         put(16, 500_000);
         put(24, self.parts);
         put(32, self.read_format);
@@ -172,7 +175,7 @@ impl PerfDataWriter {
         stack: &[(u64, u64, u64)],
     ) {
         self.now += 1_000;
-        let RecordedEvent { parts, read_format, branch_kinds, ids } = &self.events[event];
+        let RecordedEvent { parts, read_format, branch_kinds, ids, .. } = &self.events[event];
         let id = ids.first().copied().unwrap_or_default();
         let mut body = Vec::new();
         let mut put = |part: u64, values: &[u64]| {

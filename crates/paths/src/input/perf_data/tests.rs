@@ -246,8 +246,13 @@ fn whatever_else_a_sample_holds_is_skipped() {
         (IP | TID, 0, 0),
     ] {
         let parts = parts | BRANCH_STACK;
-        let mut file =
-            PerfDataWriter::of([RecordedEvent { parts, read_format, branch_kinds, ids: vec![5] }]);
+        let mut file = PerfDataWriter::of([RecordedEvent {
+            parts,
+            read_format,
+            branch_kinds,
+            ids: vec![5],
+            ..RecordedEvent::branches()
+        }]);
         file.map_as_of_old(7, 0x40_0000, 0x1000, "/bin/program");
         file.sample(7, &[entry(0x40_0020, 0x40_0010)]);
         let seen = read(&file);
@@ -282,6 +287,30 @@ fn call_stacks_and_chosen_kinds_of_branches_are_no_paths() {
         file.sample(7, &[entry(0x40_0020, 0x40_0010)]);
         let error = read_perf_data(&*file.file()).unwrap_err();
         assert!(matches!(error, BranchInputError::NotConsecutive), "{kinds:x}: {error}");
+    }
+}
+
+#[test]
+fn branches_that_end_a_period_are_told_from_instructions() {
+    use crate::SampledBy::{Instructions, TakenBranches};
+    // Cycles, instructions, branches, those of a hybrid core, br_inst_retired.near_taken of Intel,
+    // the branches of AMD, an event of another unit with the same number, a raw event.
+    for (counted, by) in [
+        ((0, 0), Instructions),
+        ((0, 1), Instructions),
+        ((0, 4), TakenBranches),
+        ((0, 4 << 32 | 4), TakenBranches),
+        ((4, 0x20c4), TakenBranches),
+        ((10, 0xc4), TakenBranches),
+        ((1, 0xc4), Instructions),
+        ((4, 0x1c0), Instructions),
+    ] {
+        let event = RecordedEvent { counted, ..RecordedEvent::branches() };
+        let mut file = PerfDataWriter::of([event]);
+        file.map(7, 0x40_0000, 0x1000, 0, "/bin/program");
+        file.sample(7, &[entry(0x40_0020, 0x40_0010)]);
+        let totals = read_perf_data(&*file.file()).unwrap().totals;
+        assert_eq!(totals.sampled_by(), by, "{counted:?}");
     }
 }
 
