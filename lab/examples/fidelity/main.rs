@@ -4,6 +4,7 @@
 //!     cargo run --release -p pinwise-lab --example fidelity -- ../shared/published >
 //! docs/lab/fidelity.md
 
+mod instances;
 mod microbenchmarks;
 mod pipelines;
 mod scheduler;
@@ -30,8 +31,12 @@ fn document() -> Result<String, Box<dyn Error>> {
         .nth(1)
         .ok_or("name the folder of published figures, such as ../shared/published")?;
     let folder = PathBuf::from(folder);
-    let sections =
-        [microbenchmarks::section(&folder)?, pipelines::section()?, scheduler::section()?];
+    let sections = [
+        microbenchmarks::section(&folder)?,
+        instances::section()?,
+        pipelines::section()?,
+        scheduler::section()?,
+    ];
     Ok(format!(
         "# How well the simulated machines agree with published figures\n\nThis command prints \
          this page:\n\n```sh\ncargo run --release -p pinwise-lab --example fidelity -- \
