@@ -16,7 +16,7 @@
 use crate::phase_rates::PhaseRates;
 use pinwise_coscheduling::{
     CoscheduleObjective, CoscheduleRule, Coscheduler, Matchings, MissGroups, PublishedRule,
-    QueuedTask,
+    QueuedTask, TaskInterval,
 };
 use pinwise_measure::{CounterEvent, EventCounts, ObservedThread};
 use pinwise_smt::{CounterValues, PhasedProgram};
@@ -387,7 +387,7 @@ impl<'a> SchedulerRun<'a> {
         if let SchedulerPolicy::PublishedKernel(rule) = self.policy
             && rule.groups
         {
-            self.group();
+            self.group(task);
         }
     }
 
@@ -499,11 +499,15 @@ impl<'a> SchedulerRun<'a> {
         self.made.moves += 1;
     }
 
-    /// The published groups: who is kept to context 0 goes there.
-    fn group(&mut self) {
+    /// The published groups, when the slice of a task `ended`: who is kept to context 0 goes there.
+    fn group(&mut self, ended: usize) {
         let misses = |task: &SimulatedTask| task.counts.as_ref()?.per_cycle(CounterEvent::L2Misses);
-        let all: Vec<(u64, Option<f64>)> =
-            (0..).zip(&self.tasks).map(|(number, task)| (number, misses(task))).collect();
+        let interval = |(number, task): (usize, &SimulatedTask)| TaskInterval {
+            task: number as u64,
+            misses: misses(task),
+            ended: number == ended,
+        };
+        let all: Vec<TaskInterval> = self.tasks.iter().enumerate().map(interval).collect();
         self.groups.observe(&all);
         let kept: Vec<usize> =
             (0..self.tasks.len()).filter(|&task| self.groups.is_kept(task as u64)).collect();

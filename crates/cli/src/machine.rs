@@ -4,7 +4,7 @@ use crate::output::Usage;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
-use pinwise_jobs::{DESCRIPTION_EXTENSION, JobError, SimulatedProcessor};
+use pinwise_jobs::{DESCRIPTION_EXTENSION, JobError, SimulatedProcessor, SmtSimulation};
 use pinwise_present::did_you_mean;
 use pinwise_processor::Processor;
 use pinwise_topology::{Machine, Snapshot};
@@ -122,9 +122,15 @@ impl Simulated {
         if Processor::MODELS.contains(&name) {
             return Ok(SimulatedProcessor::built_in(name));
         }
-        let simulated = Processor::MODELS.join(", ");
-        // Only on a model do programs run in any number.
-        let host = if command == "select" { "" } else { "host, or " };
+        // Only on a model do programs run in any number. Built-in ones do not end on this machine.
+        let (runs_here, core) = match command {
+            "select" => (false, None),
+            "pairs" => (false, Some(SmtSimulation::CORE)),
+            _ => (true, None),
+        };
+        let models: Vec<&str> = Processor::MODELS.iter().copied().chain(core).collect();
+        let simulated = models.join(", ");
+        let host = if runs_here { "host, or " } else { "" };
         let takes = format!(
             "{command} takes {host}a simulated processor: {simulated}, or the TOML file that \
              describes one"
@@ -141,7 +147,7 @@ impl Simulated {
         } else {
             "cannot run a program"
         };
-        let similar = did_you_mean(name, Processor::MODELS.iter().copied().chain(["host"]));
+        let similar = did_you_mean(name, models.into_iter().chain(runs_here.then_some("host")));
         Err(Usage(format!(
             "machine '{name}' {why}: {takes}{similar} (topo and space read any machine)"
         )))
@@ -257,6 +263,8 @@ mod tests {
             16,
             "a file that is changed changes nothing that was read"
         );
+        let Usage(error) = Simulated::named("pentium4", "pairs").unwrap_err();
+        assert!(error.contains("pentium4-northwood, or the TOML") && !error.contains("host"));
         let Usage(error) = Simulated::named("no/such.toml", "place").unwrap_err();
         assert!(
             error.starts_with("machine no/such.toml: there is no such file; place takes host"),

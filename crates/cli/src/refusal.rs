@@ -87,7 +87,13 @@ fn without_dashes(error: &clap::Error, command: &Command, words: &[String]) -> O
     }
     let line =
         |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    let (options, program) = (line(&words[1..at]), line(&words[at..]));
+    let (options, program) = (line(&words[1..at]), &words[at..]);
+    // Words that hold whole programs, each of which has its own --.
+    let apart = command.get_name() == "pairs" && program.iter().all(|word| !word.starts_with('-'));
+    let program = match apart {
+        true => program.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" -- "),
+        false => line(program),
+    };
     Some(format!(
         "'{refused}' is not an option of {}: put a program after --, as in: pinwise \
          {options} -- {program}",
@@ -241,6 +247,10 @@ mod tests {
             assert!(line.ends_with(&format!("put a program after --, as in: {meant}")), "{line}");
         }
         assert!(!of("pinwise place x -- pigz").unwrap().contains("put a program after"));
+        let words = ["pinwise", "pairs", "xz -c a", "gzip -c b"].map(OsString::from);
+        let error = Arguments::try_parse_from(&words).err().unwrap();
+        let Usage(line) = refusal(&error, &Arguments::command(), &words).unwrap();
+        assert!(line.ends_with("as in: pinwise pairs -- 'xz -c a' -- 'gzip -c b'"), "{line}");
     }
 
     #[test]

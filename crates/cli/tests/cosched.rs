@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::{PATIENCE, PINWISE, Program, Target, affinities, json, pinwise, wait_until};
@@ -120,13 +121,16 @@ fn a_signal_or_a_kill_leaves_every_mask_as_it_was_and_the_campaign_can_go_on() {
         let mut program = Program::start(
             Command::new(PINWISE)
                 .args(["campaign", "resume", &id, "--trust", "--store", &store])
-                .stdout(Stdio::null())
+                .stdout(Stdio::piped())
                 .stderr(Stdio::null()),
         );
         wait_until(PATIENCE, "a moved thread", || targets.masks() != before);
         kill_process(Pid::from_child(&program.0), Signal::INT).unwrap();
         assert_eq!(program.ended(PATIENCE).code(), Some(130));
         assert_eq!(targets.masks(), before);
+        let mut answer = String::new();
+        program.0.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("whether moving threads helps"), "the answer so far: {answer}");
     }
 }
 
@@ -138,6 +142,9 @@ fn the_end_of_the_programs_ends_it_with_an_answer() {
     let [one, other] = &targets.targets;
     kill_process(Pid::from_raw(other.pid() as i32).unwrap(), Signal::KILL).unwrap();
     assert!(program.ended(PATIENCE).success());
+    let mut answer = String::new();
+    program.0.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("note: it ended early"), "{answer}");
     assert_eq!(affinities(one.pid()), before[0]);
 }
 

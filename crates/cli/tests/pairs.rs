@@ -72,23 +72,23 @@ fn programs_are_ended_however_pinwise_ends_and_a_resumed_campaign_goes_on() {
                 .stderr(Stdio::null()),
         );
         let started = || fs::read_to_string(&pids).unwrap_or_default();
-        let both_sleep = || started().lines().filter(|pid| lives(pid)).count() == 2;
-        // Each has run alone, three times.
-        wait_until(PATIENCE, "a pair", || started().lines().count() > 6);
+        let sleep = || started().lines().any(lives);
+        // A pair starts each program nine times at most.
+        wait_until(PATIENCE, "a measurement", || started().lines().count() > 18);
         fs::write(folder.path().join("endless"), "").unwrap();
-        wait_until(PATIENCE, "two programs that sleep", || {
+        wait_until(PATIENCE, "programs that sleep", || {
             let count = started().lines().count();
             thread::sleep(Duration::from_millis(200));
-            both_sleep() && started().lines().count() == count
+            sleep() && started().lines().count() == count
         });
         rustix::process::kill_process(rustix::process::Pid::from_child(&running.0), signal)
             .unwrap();
         running.0.wait().unwrap();
-        wait_until(PATIENCE, "the end of both", || !started().lines().any(lives));
+        wait_until(PATIENCE, "the end of all", || !started().lines().any(lives));
         let list = ["campaign", "list", "--json", "--store", store.to_str().unwrap()];
         let measured = |document: &Value| document["campaigns"][0]["measurements"].as_u64();
         let before = measured(&json(&pinwise(list))).unwrap();
-        assert!(before >= 2, "{before}");
+        assert!(before >= 1, "{before}");
         fs::remove_file(folder.path().join("endless")).unwrap();
         let resume =
             ["campaign", "resume", "1", "--trust", "--json", "--store", store.to_str().unwrap()];

@@ -478,6 +478,26 @@ fn an_unfinished_campaign_of_any_kind_of_the_versions_before_is_resumed() {
     }
 }
 
+/// Its six records begin with all three programs alone. A new campaign mixes these with pairs.
+#[test]
+fn a_campaign_of_pairs_goes_on_in_the_order_of_the_version_that_began_it() {
+    let Some(sqlite) = tool("sqlite3") else { return };
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    restored(sqlite.as_ref(), &store, include_str!("stores/fourth.sql"));
+    let on_store = |words: &[&str]| {
+        let words = words.iter().map(Path::new);
+        json(&pinwise(words.chain([Path::new("--json"), Path::new("--store"), &store])))
+    };
+    assert_eq!(on_store(&["campaign", "list"])["campaigns"][0]["state"], "stopped");
+    let page = folder.path().join("page.html");
+    on_store(&["report", "1", "-o", page.to_str().unwrap()]);
+    let resumed = on_store(&["campaign", "resume", "1", "--trust"]);
+    assert_eq!((&resumed["unfinished"], &resumed["measurements"]), (&Value::Null, &12.into()));
+    // What the version before answered when it was not interrupted.
+    assert_eq!(resumed["pairing"]["pairs"][0], serde_json::json!(["164.gzip", "171.swim"]));
+}
+
 /// The version before campaigns said whether they are simulated.
 #[test]
 fn a_store_of_format_3_says_what_is_simulated_before_and_after_it_is_upgraded() {

@@ -26,6 +26,9 @@
 //! each. The one that looks best is judged by fresh rounds, as the search overstates it. That costs
 //! [`SPLITS`] rounds before the first verdict.
 //!
+//! *Failures.* A period that fails is not tried again: the next one comes. [`FAILURES`] of them in
+//! a row end a session.
+//!
 //! Everything follows from the records, so a resumed campaign goes on as it would have.
 
 use crate::CoscheduleObjective;
@@ -52,6 +55,10 @@ const HOLD: f64 = 10.0;
 /// The rounds between two periods in which no sibling is busy.
 const ROUNDS_PER_APART: usize = 8;
 
+/// Periods that fail one after the other end a session. One may be chance and two a pause of the
+/// metric; a period takes seconds, so three show that its cause stays.
+const FAILURES: usize = 3;
+
 /// What is asked of a co-scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoschedQuestion {
@@ -72,6 +79,15 @@ pub struct CoschedQuestion {
 impl CoschedQuestion {
     /// The usual length of a quantum.
     pub const QUANTUM: Duration = Duration::from_millis(100);
+
+    /// The time of the rounds before the first verdict: that of the shortest periods, and of those
+    /// of mean length.
+    pub fn first_verdict(&self) -> [Duration; 2] {
+        let splits = if self.counted { 0 } else { SPLITS };
+        let periods = 2 * (splits + ComparedRounds::FIRST_LOOK) as u64;
+        let [least, most] = QUANTA;
+        [least, (least + most) / 2].map(|quanta| self.quantum.mul_f64((periods * quanta) as f64))
+    }
 }
 
 /// Whether moving threads helps.
@@ -416,15 +432,19 @@ pub struct CoschedSearch {
     judgement: Judgement,
     /// The records that the judgement has.
     taken: usize,
+    /// The records of earlier sessions.
+    known: usize,
 }
-
-/// Periods that fail one after the other end the search.
-const FAILURES: usize = 3;
 
 impl CoschedSearch {
     /// For this question.
     pub fn new(question: CoschedQuestion) -> Self {
-        Self { judgement: Judgement::new(question), taken: 0 }
+        Self { judgement: Judgement::new(question), taken: 0, known: 0 }
+    }
+
+    /// In a session that begins with that many records. What failed before does not end it.
+    pub fn after(self, known: usize) -> Self {
+        Self { known, ..self }
     }
 
     /// The next period; `None` if threads are left to the kernel from now on.
@@ -472,7 +492,8 @@ impl Strategy for CoschedSearch {
             if error.expired {
                 return Step::Stop;
             }
-            if self.judgement.failures >= FAILURES {
+            let new = history.len().saturating_sub(self.known);
+            if self.judgement.failures.min(new) >= FAILURES {
                 return Step::Fail(error.message.clone());
             }
         }

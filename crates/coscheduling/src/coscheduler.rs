@@ -17,7 +17,7 @@ mod experience;
 mod published;
 mod split;
 
-pub use published::{MissGroups, PublishedRule, PublishedWeights, QueuedTask};
+pub use published::{MissGroups, PublishedRule, PublishedWeights, QueuedTask, TaskInterval};
 
 use crate::counter_model::CounterModel;
 use experience::Experience;
@@ -220,11 +220,13 @@ impl Coscheduler {
         match self.rule {
             CoscheduleRule::Seen => self.gain_experience(threads),
             CoscheduleRule::Published(rule) if rule.groups => {
-                let misses = |thread: &&ObservedThread| {
+                // A quantum in which a thread ran is an interval of it.
+                let interval = |thread: &&ObservedThread| {
                     let counts = thread.counts.as_ref();
-                    (thread.id, counts.and_then(|of| of.per_cycle(CounterEvent::L2Misses)))
+                    let misses = counts.and_then(|of| of.per_cycle(CounterEvent::L2Misses));
+                    TaskInterval { task: thread.id, misses, ended: misses.is_some() }
                 };
-                self.groups.observe(&threads.iter().map(misses).collect::<Vec<_>>());
+                self.groups.observe(&threads.iter().map(interval).collect::<Vec<_>>());
             }
             CoscheduleRule::Published(_) | CoscheduleRule::Predicted(_) => {}
         }

@@ -19,7 +19,7 @@ pub use cosched_search::{
 };
 pub use coscheduler::{
     CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, PairSpeeds, PublishedRule,
-    PublishedWeights, QueuedTask,
+    PublishedWeights, QueuedTask, TaskInterval,
 };
 pub use counter_model::{
     CounterModel, CounterModelError, FitQuality, PairFeatures, PairMargin, PredictedPair,
@@ -30,6 +30,6 @@ pub use outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
 pub use predicted_kept::counts_alone;
-pub use search::{PairsQuestion, PairsSearch};
+pub use search::{FirstRuns, PairsQuestion, PairsSearch};
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

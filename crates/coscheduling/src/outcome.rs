@@ -453,7 +453,14 @@ mod tests {
     #[test]
     fn without_every_pair_there_is_no_pairing() {
         let records = records_of(&mut Noisy::new(slowdowns(), 0.01, 1), 1);
-        let outcome = PairsOutcome::of(&records[..6], 4, &question());
+        let is_alone = |record: &&pinwise_campaign::Record| match &record.trial.setting {
+            pinwise_measure::Setting::Profile(parts) => parts.len() == 1,
+            _ => false,
+        };
+        let alone = records.iter().filter(is_alone);
+        let pairs = records.iter().filter(|record| !is_alone(record)).take(2);
+        let some: Vec<_> = alone.chain(pairs).cloned().collect();
+        let outcome = PairsOutcome::of(&some, 4, &question());
         assert_eq!((outcome.verdict, outcome.pairing), (PairsVerdict::Incomplete, None));
         assert_eq!(outcome.pairs.len(), 2, "four alone, two pairs");
         let nothing = PairsOutcome::of(&[], 4, &question());

@@ -1,6 +1,7 @@
 //! What to run next.
 //!
-//! First every program alone, then every pair once, in random order. Then rounds: possible truths
+//! First every program alone and every pair once, in one random order: a machine that becomes
+//! busier meanwhile does so for both. Then rounds: possible truths
 //! ([`crate::PairsOutcome`]) show which pairs make another pairing better. These are measured
 //! again, and their programs alone if that is less sure. The rounds end when no other pairing is
 //! better by 1 %, with the confidence of the question. Or they end with three quarters of the
@@ -25,6 +26,7 @@ use pinwise_placement::{Budget, PlacementQuestion};
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Which programs run beside each other: the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,31 @@ pub struct PairsQuestion {
     /// What predicts pairs from runs alone. Without it, every pair is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<CounterModel>,
+    /// What comes before what in the first runs.
+    #[serde(default)]
+    pub first_runs: FirstRuns,
+}
+
+/// In which order each program is first run alone, and in each pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstRuns {
+    /// All alone, then all pairs, then each beside itself. The question of a stored campaign
+    /// without this field has this order: so it goes on as it began.
+    #[default]
+    AloneFirst,
+    /// All in one random order.
+    Mixed,
+}
+
+impl PairsQuestion {
+    /// What a measurement has of a budget of time, if each program, each pair and the pairs of the
+    /// best pairing have theirs. `None`: measurements are counted.
+    pub fn share(&self, programs: usize) -> Option<Duration> {
+        let Budget::Time(budget) = self.budget else { return None };
+        let measurements = PairsSearch::least(programs) + PairsSearch::fresh(programs);
+        Some(budget.div_f64(measurements.max(1) as f64))
+    }
 }
 
 impl Default for PairsQuestion {
@@ -50,6 +77,7 @@ impl Default for PairsQuestion {
             seed: PlacementQuestion::SEED,
             lengths: Lengths::Own,
             model: None,
+            first_runs: FirstRuns::Mixed,
         }
     }
 }
@@ -123,10 +151,12 @@ impl PairsSearch {
         let programs = || 0..self.programs;
         let alone: Vec<Vec<usize>> = programs().map(|program| vec![program]).collect();
         let pairs = all_pairs(self.programs).map(Vec::from);
-        let own = programs().map(|program| vec![program, program]).collect();
-        let mut parts = match self.question.model {
-            Some(_) => vec![alone],
-            None => vec![alone, pairs.collect(), own],
+        let own = programs().map(|program| vec![program, program]);
+        let mut parts = match (&self.question.model, self.question.first_runs) {
+            (Some(_), _) => vec![alone],
+            (None, FirstRuns::AloneFirst) => vec![alone, pairs.collect(), own.collect()],
+            // With all programs alone first, drift would look like an effect of pairs.
+            (None, FirstRuns::Mixed) => vec![alone.into_iter().chain(pairs).chain(own).collect()],
         };
         parts.iter_mut().for_each(|part| random.shuffle(part));
         parts.concat().iter().map(|programs| self.trial(programs, history, 0)).collect()
@@ -239,7 +269,6 @@ pub(crate) mod fixture {
         AccompaniedRuns, Detail, EventCounts, MeasureError, Measurement, Testbed, Unit, Workload,
     };
     use pinwise_topology::Machine;
-    use std::time::Duration;
 
     /// Programs of 1, 2, … seconds with known slowdowns beside each other, and noise.
     pub(crate) struct Noisy {
@@ -500,6 +529,35 @@ mod tests {
         let pinwise_campaign::Ending::Failed(reason) = ending else { panic!("{ending:?}") };
         assert!(reason.contains("nothing counted Instructions of program 1"), "{reason}");
         assert_eq!(records.len(), 2, "both alone");
+    }
+
+    #[test]
+    fn programs_alone_and_in_pairs_are_measured_in_one_random_order() {
+        let records =
+            searched(&PairsQuestion::default(), &mut Noisy::new(vec![vec![1.3; 6]; 6], 0.0, 1));
+        let is_alone = |record: &Record| match &record.trial.setting {
+            Setting::Profile(parts) => parts.len() == 1,
+            other => panic!("{other:?}"),
+        };
+        let first: Vec<bool> = records[..27].iter().map(is_alone).collect();
+        assert_eq!(first.iter().filter(|alone| **alone).count(), 6);
+        assert!(first[..6].contains(&false) && first[6..].contains(&true), "{first:?}");
+    }
+
+    #[test]
+    fn the_question_of_a_campaign_without_an_order_has_all_programs_alone_first() {
+        let mut stored = serde_json::to_value(PairsQuestion::default()).unwrap();
+        assert_eq!(stored["first_runs"], "mixed");
+        stored.as_object_mut().unwrap().remove("first_runs");
+        let question: PairsQuestion = serde_json::from_value(stored).unwrap();
+        let records = searched(&question, &mut Noisy::new(vec![vec![1.3; 6]; 6], 0.0, 1));
+        let parts = |record: &Record| match &record.trial.setting {
+            Setting::Profile(parts) if parts.len() == 1 => 0,
+            Setting::Profile(parts) if parts[0].instance != parts[1].instance => 1,
+            Setting::Profile(_) => 2,
+            other => panic!("{other:?}"),
+        };
+        assert!(records[..27].iter().map(parts).is_sorted());
     }
 
     #[test]

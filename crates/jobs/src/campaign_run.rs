@@ -112,7 +112,8 @@ pub(crate) fn measure_on(
     drop(journal);
     events.take(Event::MeasuringEnded).map_err(JobError::Output)?;
     let notes = disturbances(store, [info.id])?;
-    if ending != Ending::Finished {
+    // The answer so far of cosched is shown, with its notes.
+    if ending != Ending::Finished && info.new.kind != Kind::Cosched {
         for about in &notes {
             note(events, about.clone())?;
         }
@@ -259,7 +260,8 @@ pub fn record_count(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
     Ok(store.get(id)?.records + parts)
 }
 
-/// Notes on what disturbed several campaigns, all sessions together, each note once.
+/// Notes on what disturbed several campaigns, all sessions together, each note once. Of a campaign
+/// that measured nothing, the load of other programs is left out: it disturbed no measurement.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -267,9 +269,16 @@ pub(crate) fn disturbances(
     store: &Store,
     ids: impl IntoIterator<Item = CampaignId>,
 ) -> Result<Vec<ProgramNote>, StoreError> {
-    let met: Vec<Vec<Disturbances>> =
-        ids.into_iter().map(|id| store.disturbances(id)).collect::<Result<_, _>>()?;
-    Ok(together(met.concat()))
+    let mut all = Vec::new();
+    for id in ids {
+        let mut met = store.disturbances(id)?;
+        let busy = met.iter().any(|session| session.others.is_some());
+        if busy && store.records(id)?.iter().all(|record| record.outcome.is_err()) {
+            met.iter_mut().for_each(|session| session.others = None);
+        }
+        all.extend(met);
+    }
+    Ok(together(all))
 }
 
 /// Notes on what disturbed these sessions, each note once.
@@ -295,8 +304,8 @@ mod tests {
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
     use crate::stored_campaign::empty_store;
-    use pinwise_campaign::Purpose;
-    use pinwise_measure::{Effort, Measurement, Setting};
+    use pinwise_campaign::{Journal as _, Purpose};
+    use pinwise_measure::{Effort, MeasureError, Measurement, Setting};
     use std::time::Duration;
 
     #[test]
@@ -361,6 +370,30 @@ mod tests {
         fn step(&mut self, _: &[Record]) -> Step {
             Step::Stop
         }
+    }
+
+    #[test]
+    fn the_load_of_others_is_left_out_where_nothing_was_measured() {
+        let (_folder, mut store) = empty_store();
+        let request =
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(100));
+        let (new, _) =
+            PlaceRequest::from(request).prepare(&Caller::default(), &store, &mut Silent).unwrap();
+        let id = store.create(&new).unwrap();
+        let note = ProgramNote::from("a thread came".to_owned());
+        let met =
+            Disturbances { others: Some(OtherLoad::new(5.0, 10.0)), notes: vec![note.clone()] };
+        let take = |store: &mut Store, number, outcome| {
+            let mut journal = store.journal(id).unwrap();
+            journal.keep_disturbances(&met).unwrap();
+            let (purpose, effort) = (Purpose::Baseline, Effort { windows: 1.0 });
+            let trial = Trial { setting: Setting::Unpinned, purpose, effort };
+            journal.append(&Record { number, trial, outcome, elapsed: Duration::ZERO }).unwrap();
+        };
+        take(&mut store, 0, Err(MeasureError::new(pinwise_measure::Retry::Other, "no number")));
+        assert_eq!(disturbances(&store, [id]).unwrap(), std::slice::from_ref(&note));
+        take(&mut store, 1, Ok(Measurement::new(1.0, Duration::from_millis(40))));
+        assert_eq!(disturbances(&store, [id]).unwrap(), [ProgramNote::Busy { share: 0.5 }, note]);
     }
 
     #[test]

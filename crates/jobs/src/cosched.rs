@@ -1,29 +1,30 @@
 //! The job that moves threads of running programs between siblings, and judges whether that helps.
 
 use crate::campaign_run::{conclude, disturbances, measure};
-use crate::error::JobError;
+use crate::error::{Failure, JobError, Kept, Remedy};
 use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::leftovers::put_back_leftovers;
 use crate::open_subject::{
-    ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
+    OpenSubject, ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
 use crate::placement_request::ReadingOptions;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored_campaign;
 use crate::subject::Subject;
-use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Record, Store};
+use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Record, Store};
 use pinwise_coscheduling::{CoschedOutcome, CoschedQuestion, CoschedSearch};
 use pinwise_linux::ThreadId;
 use pinwise_measure::{ProgramNote, Testbed, ThreadMoves};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::Budget;
+use pinwise_present::figures::duration;
 use pinwise_present::{CoschedFindings, Files, Planned, Summary, Unfinished};
 use pinwise_programs::CoscheduledTestbed;
 use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whether it helps to move threads of running programs: the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,6 +126,21 @@ impl CoschedRequest {
         Ok(PreparedCosched { request: self, testbed })
     }
 
+    /// Refuses a budget that is over before the first verdict.
+    fn check_budget(&self) -> Result<(), JobError> {
+        let [least, usual] = self.question.first_verdict();
+        match self.question.budget {
+            Some(budget) if budget < least => Err(JobError::Usage(format!(
+                "--budget {}: the first verdict takes about {} with --quantum {}: give twice that, \
+                 or a shorter --quantum",
+                duration(budget),
+                duration(usual),
+                duration(self.question.quantum)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn outcome(&self, records: &[Record], info: &CampaignInfo) -> CoschedOutcome {
         CoschedOutcome::of(records, &self.question, info.new.machine.online().len())
     }
@@ -142,6 +158,7 @@ impl Job for CoschedRequest {
         _: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedCosched), JobError> {
         self.question.counted = self.metric.is_none();
+        self.check_budget()?;
         let ready = self.open(caller)?;
         let new = NewCampaign {
             kind: Self::KIND,
@@ -182,15 +199,29 @@ impl Job for CoschedRequest {
         events: &mut dyn Events,
     ) -> Result<CoschedAnswer, JobError> {
         let PreparedCosched { request, mut testbed } = ready;
-        let mut search = CoschedSearch::new(request.question.clone());
+        let known = store.records(info.id)?;
+        let mut search = CoschedSearch::new(request.question.clone()).after(known.len());
         let budget = request.budget();
+        if let Some(most) = request.question.budget {
+            let used = known.last().map_or(Duration::ZERO, |last| last.elapsed);
+            testbed.wait_until(Instant::now() + most.saturating_sub(used));
+        }
         let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
-        let ends: &dyn crate::open_subject::OpenSubject = &testbed;
+        let failure =
+            failed_last(&measured.records).filter(|_| measured.ending == Ending::Finished);
+        let ends: &dyn OpenSubject = &testbed;
         let conclusion = conclude(store, info.id, measured, ends, |records, notes| {
+            let ended = programs_ended(records).then_some(ProgramNote::ProgramsEnded);
+            let notes = notes.into_iter().chain(ended).collect();
             CoschedConclusion { outcome: request.outcome(records, info), notes }
         })?;
         // Gives each thread its own affinity back.
         drop(testbed);
+        if let Some(reason) = failure {
+            // The budget is over, so that to resume it would measure nothing.
+            let kept = Some(Kept { campaign: info.id, records: store.get(info.id)?.records });
+            return Err(JobError::Failed(Failure { reason, kept, remedy: Remedy::AskAgain }));
+        }
         CoschedAnswer::new(store.get(info.id)?, request, conclusion)
     }
 
@@ -211,6 +242,17 @@ impl Job for CoschedRequest {
             CoschedConclusion::deserialize(conclusion).ok()?.outcome;
         Some(Summary::Cosched { verdict, gain: gain.map(|gain| gain.mean) })
     }
+}
+
+/// Why the last period failed, if it did. The end of the programs is no failure.
+fn failed_last(records: &[Record]) -> Option<String> {
+    let error = records.last()?.outcome.as_ref().err()?;
+    (!error.expired).then(|| error.message.clone())
+}
+
+/// Whether the programs ended before the search did.
+fn programs_ended(records: &[Record]) -> bool {
+    records.last().and_then(|last| last.outcome.as_ref().err()).is_some_and(|error| error.expired)
 }
 
 /// What a co-scheduler would do in some quanta.
@@ -271,4 +313,64 @@ pub fn preview_cosched(
         return Err(JobError::nothing_measured(true));
     }
     Ok(CoschedPreview { level, quanta: shown, uncounted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::{Purpose, Trial};
+    use pinwise_coscheduling::CoscheduleObjective;
+    use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
+
+    #[test]
+    fn a_budget_that_is_over_before_the_first_verdict_is_refused() {
+        let check = |budget, metric: bool| {
+            let question = CoschedQuestion {
+                objective: CoscheduleObjective::Both,
+                counted: !metric,
+                quantum: CoschedQuestion::QUANTUM,
+                budget,
+                confidence: 0.95,
+                seed: 1,
+            };
+            let request = CoschedRequest {
+                question,
+                subject: Subject::Pids(vec![1, 2]),
+                metric: metric.then(|| "cmd:x".to_owned()),
+                reading: ReadingOptions::default(),
+                level: None,
+                cpus: None,
+            };
+            request.check_budget().map_err(|error| error.to_string())
+        };
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let refused = check(seconds(5), true).unwrap_err();
+        assert!(refused.starts_with("--budget 5 s: the first verdict takes about 1 min 44 s with"));
+        assert_eq!(check(seconds(60), true), Ok(()));
+        assert!(check(seconds(19), false).is_err());
+        assert_eq!((check(seconds(20), false), check(None, true)), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn a_metric_that_fails_at_last_is_the_reason_and_the_end_of_the_programs_is_none() {
+        let period = |outcome| Record {
+            number: 0,
+            trial: Trial {
+                setting: Setting::Unpinned,
+                purpose: Purpose::Baseline,
+                effort: Effort { windows: 20.0 },
+            },
+            outcome,
+            elapsed: Duration::ZERO,
+        };
+        let good = || period(Ok(Measurement::new(1.0, Duration::from_secs(1))));
+        let gone = || period(Err(MeasureError::new(Retry::Other, "it is gone")));
+        let ended = || period(Err(MeasureError::expired("programs ended")));
+        assert_eq!(failed_last(&[]), None);
+        assert_eq!(failed_last(&[gone(), good()]), None);
+        assert_eq!(failed_last(&[good(), gone()]).as_deref(), Some("it is gone"));
+        assert_eq!(failed_last(&[gone(), ended()]), None);
+        assert!(programs_ended(&[good(), ended()]));
+        assert!(!programs_ended(&[ended(), good()]) && !programs_ended(&[gone()]));
+    }
 }

@@ -87,7 +87,7 @@ pub use leftovers::{data_folder, put_back_leftovers};
 pub use no_plan::NoPlan;
 pub use open_subject::{named_cpus, scope};
 pub use output_check::{check_writable, unwritable_reason};
-pub use pairs::{PairedPrograms, PairsAnswer, PairsRequest};
+pub use pairs::{PairedPrograms, PairsAnswer, PairsRequest, paired_names};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};

@@ -8,7 +8,7 @@ use crate::open_subject::{OpenSubject, open_commands, open_pairs, open_smt_core}
 use crate::resume_check::check_machine;
 use crate::simulation::{SimulationRequest, SmtSimulation};
 use crate::stored_campaign;
-use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Store};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use pinwise_coscheduling::{
     CounterModel, CounterModelError, PairSeats, PairsOutcome, PairsQuestion, PairsSearch,
     TrainingPair, counts_alone,
@@ -153,8 +153,12 @@ impl PairsAnswer {
         let confidence = self.request.question.confidence;
         let Self { outcome, names, commands, request, .. } = self;
         let model = request.question.model.as_ref();
-        let busy = self.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
-        PairsFindings { outcome, names, commands, confidence, busy, model }
+        let [one, other] = self.contexts();
+        let fills = one.union(&other).len() >= self.campaign.new.machine.online().len();
+        let is_busy = |note: &ProgramNote| matches!(note, ProgramNote::Busy { .. });
+        let busy = fills && self.notes.iter().any(is_busy);
+        let unfinished = self.campaign.state != CampaignState::Finished;
+        PairsFindings { outcome, names, commands, confidence, busy, unfinished, model }
     }
 
     /// The contexts of both sides.
@@ -202,6 +206,12 @@ impl PairsAnswer {
     }
 }
 
+/// A short name of each program of a campaign of `pairs`; none if its question cannot be read.
+pub fn paired_names(info: &CampaignInfo) -> Vec<String> {
+    let request = stored_campaign::question::<PairsRequest>(info);
+    request.map_or_else(|_| Vec::new(), |request| request.programs.names())
+}
+
 /// A request, with its programs ready to run.
 pub struct PreparedPairs {
     request: PairsRequest,
@@ -232,7 +242,8 @@ impl PairsRequest {
         let testbed: Box<dyn OpenSubject> = match &self.programs {
             PairedPrograms::Commands { commands, limit } => {
                 let names = self.programs.names();
-                Box::new(open_commands(commands, names, cpus, *limit, &caller.interrupt)?)
+                let share = self.question.share(names.len());
+                Box::new(open_commands(commands, names, cpus, *limit, share, &caller.interrupt)?)
             }
             PairedPrograms::Simulated(simulation) => {
                 let seed = self.question.seed;

@@ -108,16 +108,25 @@ fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
 /// compare. So a campaign cannot go on with other process numbers.
 ///
 /// # Errors
-/// One has ended.
+/// One or more have ended; it names all of them.
 pub(crate) fn check_processes(info: &CampaignInfo, pids: &[i32]) -> Result<(), JobError> {
-    let Some(&gone) = pids.iter().find(|&&pid| process::ended(Pid(pid))) else { return Ok(()) };
-    // The command as it was typed, with a place for the new number.
+    let gone = pids.iter().filter(|&&pid| process::ended(Pid(pid))).map(i32::to_string);
+    let gone: Vec<String> = gone.collect();
+    let (which, again) = match &gone[..] {
+        [] => return Ok(()),
+        [one] => (format!("its process {one} has ended, and another one does not"), "program"),
+        [all @ .., last] => {
+            let all = all.join(", ");
+            (format!("its processes {all} and {last} have ended, and others do not"), "programs")
+        }
+    };
+    // The command as it was typed, with a place for each new number.
     let mut command = info.new.command.clone();
     for place in 1..command.len() {
         for option in ["--pid", "--tree"] {
-            if command[place - 1] == option && command[place] == gone.to_string() {
+            if command[place - 1] == option && gone.contains(&command[place]) {
                 command[place] = "PID".to_owned();
-            } else if command[place] == format!("{option}={gone}") {
+            } else if gone.iter().any(|pid| command[place] == format!("{option}={pid}")) {
                 command[place] = format!("{option}=PID");
             }
         }
@@ -126,8 +135,7 @@ pub(crate) fn check_processes(info: &CampaignInfo, pids: &[i32]) -> Result<(), J
     let whole = info.new.parent.as_ref().map_or(info.id, |parent| parent.id);
     let search = if command.is_empty() { String::new() } else { format!(": {}", shell(&command)) };
     Err(JobError::Usage(format!(
-        "campaign {}: its process {gone} has ended, and another one does not compare; start the \
-         program again, and then a new search{search}",
+        "campaign {}: {which} compare; start the {again} again, and then a new search{search}",
         whole.0,
     )))
 }
@@ -213,7 +221,7 @@ mod tests {
     #[test]
     fn an_ended_process_is_told_by_the_whole_campaign_and_its_command_if_there_is_one() {
         let machine = Machine::from_shape("2").unwrap();
-        let told = |command: &[&str], parent| {
+        let told = |pids: &[i32], command: &[&str], parent| {
             let info = CampaignInfo {
                 id: CampaignId(2),
                 new: NewCampaign {
@@ -234,14 +242,20 @@ mod tests {
                 records: 1,
                 running: false,
             };
-            check_processes(&info, &[i32::MAX]).unwrap_err().to_string()
+            check_processes(&info, pids).unwrap_err().to_string()
         };
-        let part = told(&["pinwise", "tune", "--pid", "2147483647"], {
+        let part = told(&[i32::MAX], &["pinwise", "tune", "--pid", "2147483647"], {
             Some(pinwise_campaign::Parent::new(CampaignId(1), &"threads"))
         });
         assert!(part.starts_with("campaign 1: its process 2147483647 has ended"), "{part}");
         assert!(part.ends_with("a new search: pinwise tune --pid PID"), "{part}");
-        let library = told(&[], None);
+        let own = std::process::id() as i32;
+        let command = ["pinwise", "cosched", "--pid=2147483647", "--pid", "2147483646"];
+        let several = told(&[i32::MAX, own, i32::MAX - 1], &command, None);
+        let ended = "its processes 2147483647 and 2147483646 have ended, and others do not compare";
+        assert!(several.contains(ended), "{several}");
+        assert!(several.ends_with("pinwise cosched --pid=PID --pid PID"), "{several}");
+        let library = told(&[i32::MAX], &[], None);
         assert!(library.starts_with("campaign 2: "), "{library}");
         assert!(library.ends_with("and then a new search"), "{library}");
     }

@@ -120,7 +120,8 @@ impl LaunchedProgram {
     /// How its end is reported. Many programs complain on their standard output.
     pub fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
         let last = [&self.stderr, &self.stdout].into_iter().find_map(|tail| tail.as_ref()?.last());
-        let last = last.map(|line| format!("; its last line was: {line}")).unwrap_or_default();
+        let said = |line: String| format!("; its last line was: {}", line.trim_end_matches('.'));
+        let last = last.map(said).unwrap_or_default();
         let remedy = if status.success() { WHOLE_RUNS } else { ALONE };
         TargetError::Ended {
             name: name.into(),

@@ -90,6 +90,8 @@ pub enum ProgramNote {
         /// How many.
         threads: u64,
     },
+    /// Of several programs fewer than two still ran, so that nothing more was measured.
+    ProgramsEnded,
     /// CPUs of the search went away and came back. It waited for them.
     CpusAway {
         /// The CPUs that went away last.

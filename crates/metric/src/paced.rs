@@ -149,14 +149,15 @@ impl Paced {
         Err(MeasureError::new(Retry::Never, message))
     }
 
-    /// The next number after `deadline`, as long as it may reasonably take.
+    /// The next number after `deadline`, as long as it may reasonably take. A window is never
+    /// shorter than the pace of the metric.
     fn overdue(
         &mut self,
         deadline: Instant,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Arrival, MeasureError> {
-        let waited = self.patience.max(window * 20);
+        let waited = self.patience.max(window);
         self.arrivals.next(deadline + waited, cancelled)?.ok_or_else(|| {
             MeasureError::new(
                 Retry::Same,
@@ -294,6 +295,9 @@ mod tests {
                 .unwrap_err();
         assert_eq!(error.retry, Retry::Same);
         assert!(error.message.contains("in 1 s") && error.message.contains("a script"), "{error}");
+        let silent = &[(10, 1.0), (1_000_000, 2.0)];
+        let error = measure(&mut paced(Interpretation::Value, silent), 0, 6000).unwrap_err();
+        assert!(error.message.contains("in 6 s"), "not for many long windows: {error}");
     }
 
     #[test]

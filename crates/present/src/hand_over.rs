@@ -6,6 +6,7 @@ use crate::one_line;
 use pinwise_coscheduling::ProgramOutcome;
 use pinwise_topology::{CpuId, CpuSet};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// To what a split is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,13 @@ pub enum HandOver {
     ScxLayered,
 }
 
+/// What stands for a split that puts threads of two programs on one CPU.
+const WITHIN: &str =
+    "# Nothing to hand over: threads were split, not programs, so two of them share a CPU.\n";
+
 impl HandOver {
-    /// The text for these programs. Those that were kept to no context are left out.
+    /// The text for these programs. Those that were kept to no context are left out. If two share a
+    /// CPU, the text is a comment that says so.
     pub fn text(self, programs: &[ProgramOutcome]) -> String {
         let kept: Vec<(&ProgramOutcome, CpuSet)> = programs
             .iter()
@@ -28,6 +34,10 @@ impl HandOver {
                 (program, cpus.collect())
             })
             .collect();
+        let mut taken = BTreeSet::new();
+        if !kept.iter().all(|(_, cpus)| cpus.iter().all(|cpu| taken.insert(cpu))) {
+            return WITHIN.to_owned();
+        }
         match self {
             Self::Cpuset => cpusets(&kept),
             Self::ScxLayered => layers(&kept),
@@ -102,6 +112,15 @@ mod tests {
         assert!(text.contains("$(pgrep -x solver)") && !text.contains("idle"), "{text}");
         let run = text.lines().filter(|line| !line.starts_with('#'));
         assert!(run.clone().count() == 3 && run.clone().all(|line| !line.contains("rm")), "{text}");
+    }
+
+    #[test]
+    fn a_split_within_programs_is_a_comment() {
+        for to in [HandOver::Cpuset, HandOver::ScxLayered] {
+            let text = to.text(&[program("solver", &[0, 1]), program("xz", &[1])]);
+            assert_eq!(text, WITHIN);
+            assert!(text.lines().all(|line| line.starts_with('#')));
+        }
     }
 
     #[test]

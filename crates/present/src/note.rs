@@ -46,6 +46,10 @@ pub fn note(note: &ProgramNote) -> String {
                 more => format!("{more} threads were"),
             }
         ),
+        ProgramNote::ProgramsEnded => {
+            "it ended early: fewer than two of the programs still ran; repeat with longer ones"
+                .to_owned()
+        }
         ProgramNote::CpusAway { cpus, seconds } => format!(
             "CPU {cpus} went away and came back: the search waited {} for it",
             time(*seconds)

@@ -73,6 +73,7 @@ fn program_notes() -> Vec<ProgramNote> {
         ThreadsMoved { threads: 3, name: "w#2".into(), cpus: "0-7".into(), by: Pinner::Cpuset }
         ThreadsLeftToOthers { threads: 1 }
         ThreadsLeftToOthers { threads: 12 }
+        ProgramsEnded {}
         CpusAway { cpus: text(), seconds: 1.5 }
         ThreadMissing { runs: 12, of: 30 }
         ThreadUnknown { runs: 12, of: 30 }
@@ -456,6 +457,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::ThreadsAppeared { .. }
         | ProgramNote::ThreadsMoved { .. }
         | ProgramNote::ThreadsLeftToOthers { .. }
+        | ProgramNote::ProgramsEnded
         | ProgramNote::ThreadMissing { .. }
         | ProgramNote::ThreadUnknown { .. }
         | ProgramNote::NotSteady { .. }

@@ -20,8 +20,10 @@ pub struct PairsFindings<'a> {
     pub commands: &'a [String],
     /// The confidence of the pairing and of every interval.
     pub confidence: f64,
-    /// Whether other programs took part of the machine.
+    /// Whether other programs took part of the machine, and a pair fills it.
     pub busy: bool,
+    /// Whether the campaign has not ended.
+    pub unfinished: bool,
     /// What predicted the pairs that were not measured.
     pub model: Option<&'a CounterModel>,
 }
@@ -31,6 +33,10 @@ impl PairsFindings<'_> {
     pub fn verdict(&self) -> String {
         let PairsOutcome { verdict, pairing, pairs, .. } = self.outcome;
         match (verdict, pairing) {
+            (PairsVerdict::Alone, _) if self.busy => {
+                "Beside this load no two programs gain: repeat when quiet before you part them."
+                    .to_owned()
+            }
             (PairsVerdict::Alone, _) => {
                 "Run each program alone: no two gain beside each other.".to_owned()
             }
@@ -71,17 +77,21 @@ impl PairsFindings<'_> {
                 _ => "That is",
             };
             sentences.push(format!("{begin} {over}"));
-        } else if outcome.per_slot.is_none() && outcome.pairing.is_some() {
-            sentences.push("No fresh runs show what it gains: give a larger --budget.".to_owned());
+        } else if self.names.len() > 2 && outcome.per_slot.is_none() && outcome.pairing.is_some() {
+            // Two programs have one pairing, which gains nothing over itself.
+            let more = if self.unfinished { "" } else { ": give a larger --budget" };
+            sentences.push(format!("No fresh runs show what it gains{more}."));
         }
-        sentences.push(match outcome.verdict {
+        match outcome.verdict {
             PairsVerdict::Paired | PairsVerdict::Alone => {
-                format!("No other pairing is better by 1 % or more {confident}.")
+                sentences.push(format!("No other pairing is better by 1 % or more {confident}."));
             }
+            // To resume it measures more.
+            PairsVerdict::Undecided | PairsVerdict::Incomplete if self.unfinished => {}
             PairsVerdict::Undecided | PairsVerdict::Incomplete => {
-                "Measure more to decide: give a larger --budget.".to_owned()
+                sentences.push("Measure more to decide: give a larger --budget.".to_owned());
             }
-        });
+        }
         if let (Some(model), Some(saved)) = (self.model, self.saved()) {
             let (programs, margin) = (self.names.len(), model.margin(self.confidence));
             let pairs = figures::counted((programs * (programs.max(1) - 1) / 2) as u64, "pair");
@@ -100,14 +110,15 @@ impl PairsFindings<'_> {
         }
         if self.busy {
             sentences.push(
-                "Other programs ran meanwhile: a pair leaves them no context, and looks worse than \
-                 it is. Repeat when quiet."
+                "Other programs ran meanwhile. Two programs fill the machine, so that pairs look \
+                 worse than they are. Repeat when quiet."
                     .to_owned(),
             );
         }
         for &program in &outcome.apart {
             let name = &self.names[program];
-            sentences.push(format!("{name} loses beside every other program: run it alone."));
+            let so = if self.busy { ", under this load" } else { ": run it alone" };
+            sentences.push(format!("{name} loses beside every other program{so}."));
         }
         if let [best, .., worst] = &outcome.neighbours[..]
             && self.names.len() > 2
@@ -161,6 +172,8 @@ impl PairsFindings<'_> {
             ratio(pair.unfairness.value),
             match pair.is_predicted() {
                 true => "predicted".to_owned(),
+                // All runs of a program beside itself count for both.
+                false if one == other => pair.runs[0].to_string(),
                 false => format!("{} + {}", pair.runs[0], pair.runs[1]),
             },
         ]
@@ -288,6 +301,7 @@ mod tests {
                 commands,
                 confidence: 0.95,
                 busy: false,
+                unfinished: false,
                 model: None,
             };
             [vec![findings.verdict()], findings.sentences()].concat().join(" ")
@@ -345,6 +359,40 @@ mod tests {
     }
 
     #[test]
+    fn a_load_an_unfinished_campaign_and_two_programs_change_what_is_said() {
+        let said = |programs: usize, verdict, busy, unfinished| {
+            let names: Vec<String> =
+                ["a", "b", "c"][..programs].iter().map(|&name| name.into()).collect();
+            let mut outcome = PairsOutcome::of(&[], programs, &PairsQuestion::default());
+            (outcome.verdict, outcome.apart) = (verdict, vec![0]);
+            outcome.pairing = (verdict != Incomplete)
+                .then(|| Pairing { pairs: vec![], alone: (0..programs).collect() });
+            let (outcome, names, commands) = (&outcome, &names[..], &names[..]);
+            let confidence = 0.95;
+            let findings = PairsFindings {
+                outcome,
+                names,
+                commands,
+                confidence,
+                busy,
+                unfinished,
+                model: None,
+            };
+            [vec![findings.verdict()], findings.sentences()].concat().join(" ")
+        };
+        let quiet = said(3, Alone, false, false);
+        assert!(quiet.starts_with("Run each program alone") && quiet.contains(": run it alone"));
+        assert!(quiet.contains("No fresh runs show what it gains: give a larger --budget."));
+        let busy = said(3, Alone, true, false);
+        assert!(busy.starts_with("Beside this load no two programs gain: repeat when quiet"));
+        assert!(busy.contains("a loses beside every other program, under this load."), "{busy}");
+        let two = said(2, Alone, false, false);
+        assert!(!two.contains("fresh runs") && !two.contains("--budget"), "{two}");
+        assert!(said(3, Incomplete, false, false).contains("--budget"));
+        assert!(!said(3, Incomplete, false, true).contains("--budget"));
+    }
+
+    #[test]
     fn predicted_pairs_are_marked_and_those_that_were_saved_are_counted() {
         let seed = include_str!("../../../fuzz/seeds/counter_model/sixteen.json");
         let model = CounterModel::parse(seed).unwrap();
@@ -366,6 +414,7 @@ mod tests {
             commands: &names,
             confidence: 0.95,
             busy: false,
+            unfinished: false,
             model: Some(&model),
         };
         let cells = [1, 2].map(|other| findings.cell(0, other).unwrap());

@@ -31,6 +31,7 @@ pub use error::CoscheduleError;
 use deal::deal;
 use pace::QuantumPace;
 use pinwise_counters::{CountSource, ThreadCounts};
+use pinwise_figures::duration;
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
     affinity, pause, process, sys,
@@ -84,6 +85,7 @@ const LEAST_QUANTA: u32 = 10;
 pub struct CoscheduledTestbed {
     quanta: Quanta,
     meter: Option<(Box<dyn Meter>, Duration)>,
+    until: Option<Instant>,
     machine: Machine,
     workload: Workload,
     unit: Unit,
@@ -124,7 +126,8 @@ impl FoundPrograms {
             if one_named || begin.elapsed() >= PATIENCE {
                 let name = target.name().to_owned();
                 let running = running.len();
-                return Err(CoscheduleError::TooFewPrograms { name, running });
+                let processes = target.pids().len();
+                return Err(CoscheduleError::TooFewPrograms { name, running, processes });
             }
         }
     }
@@ -207,7 +210,8 @@ impl CoscheduledTestbed {
         };
         let new = quanta.target.threads();
         quanta.threads.follow(&Changes { new, gone: Vec::new() }, &quanta.contexts);
-        Ok(Self { quanta, meter: options.meter, machine, workload, unit, notes: options.notes })
+        let (meter, notes) = (options.meter, options.notes);
+        Ok(Self { quanta, meter, until: None, machine, workload, unit, notes })
     }
 
     /// Notes on the metric, and on what happened to threads.
@@ -216,6 +220,11 @@ impl CoscheduledTestbed {
         let others =
             (by_others > 0).then_some(ProgramNote::ThreadsLeftToOthers { threads: by_others });
         self.notes.iter().cloned().chain(others).collect()
+    }
+
+    /// A metric that falls silent is waited for until then, and for the rest of its period.
+    pub fn wait_until(&mut self, until: Instant) {
+        self.until = Some(until);
     }
 
     /// The processes of the programs.
@@ -252,6 +261,12 @@ impl CoscheduledTestbed {
         }
         Ok(would)
     }
+}
+
+/// A failure is not tried again at once: periods are long, and the search knows the budget.
+fn left_to_search(error: MeasureError) -> MeasureError {
+    let retry = if error.retry.is_same() { Retry::Other } else { error.retry };
+    MeasureError { retry, ..error }
 }
 
 /// What is added up over a period.
@@ -505,12 +520,15 @@ impl Testbed for CoscheduledTestbed {
         let begin = self.quanta.period.begin;
         let (measured_from, end) = (begin + settle, begin + length);
         let cancelled = self.quanta.cancelled.clone();
+        // The last number of a period comes a little after its end.
+        let latest = self.until.map(|until| until.max(end) + length / 2);
+        let is_late = || latest.is_some_and(|latest| Instant::now() > latest);
         let quanta = RefCell::new(&mut self.quanta);
         // A meter asks at least every 20 ms whether to stop.
         let stop = || {
             let mut quanta = quanta.borrow_mut();
             quanta.look_if_due(measured_from);
-            quanta.failure.is_some() || cancelled.came() || quanta.over().is_some()
+            quanta.failure.is_some() || cancelled.came() || is_late() || quanta.over().is_some()
         };
         let measured = match &mut self.meter {
             Some((meter, _)) => {
@@ -532,7 +550,15 @@ impl Testbed for CoscheduledTestbed {
             // A program that ends is no failure.
             return Err(self.quanta.over().unwrap_or_else(|| failure.into()));
         }
-        let measured = measured.map_err(|error| self.quanta.over().unwrap_or(error))?;
+        let measured = measured.map_err(|error| match self.quanta.over() {
+            Some(over) => over,
+            None if error.interrupted => {
+                let waited = duration(begin.elapsed());
+                let message = format!("the metric gave too few numbers in {waited}");
+                MeasureError::new(Retry::Other, message)
+            }
+            None => left_to_search(error),
+        })?;
         if let Some(over) = self.quanta.over() {
             return Err(over);
         }

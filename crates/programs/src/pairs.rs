@@ -28,6 +28,8 @@ pub struct PairsTestbed {
     programs: Vec<Launch>,
     names: Vec<String>,
     limit: Duration,
+    /// What one measurement has of the budget; `None`: as long as it needs.
+    share: Option<Duration>,
     cancelled: Interrupt,
     guardian: Guardian,
     machine: Machine,
@@ -71,12 +73,23 @@ impl PairsTestbed {
             workload: Workload { name: names.join(", "), threads },
             names,
             limit,
+            share: None,
             cancelled,
             guardian: Guardian::start()?,
             machine,
             leaves,
             unit: Unit::cost("s"),
         })
+    }
+
+    /// After this time a measurement ends with the fewest runs.
+    pub fn share_out(&mut self, share: Duration) {
+        self.share = Some(share);
+    }
+
+    /// Whether a program has enough runs, in a measurement that took its share or did not.
+    fn enough(seconds: &[f64], spent: bool) -> bool {
+        Self::FAME.over(seconds) || spent && seconds.len() >= Self::FAME.least
     }
 
     /// Starts a program on the contexts of its side.
@@ -149,7 +162,12 @@ impl PairsTestbed {
         let poll = |side: &PairSide, done: io::Result<bool>| {
             done.map_err(|cause| TargetError::Proc { name: side.name.clone(), cause })
         };
-        while !sides.iter().all(|side| Self::FAME.over(&side.seconds)) {
+        let begin = Instant::now();
+        loop {
+            let spent = self.share.is_some_and(|share| begin.elapsed() >= share);
+            if sides.iter().all(|side| Self::enough(&side.seconds, spent)) {
+                return Ok(());
+            }
             if self.cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
@@ -166,7 +184,6 @@ impl PairsTestbed {
             if !poll(&sides[0], Exit::any_within(&exits, NAP))? {
                 continue;
             }
-            let alone = sides.len() == 1;
             // All are asked before any is started again, which takes a while.
             let mut ended = Vec::new();
             for (number, side) in sides.iter().enumerate() {
@@ -175,24 +192,18 @@ impl PairsTestbed {
                 }
             }
             for (number, took) in ended {
-                self.again(&mut sides[number], took, alone)?;
+                self.again(&mut sides[number], took)?;
             }
         }
-        Ok(())
     }
 
     /// Counts a run that has ended, and begins the next one. Only then it looks after what the
     /// ended one left: the other program is not alone meanwhile.
-    fn again(
-        &mut self,
-        side: &mut PairSide,
-        took: Duration,
-        alone: bool,
-    ) -> Result<(), TargetError> {
+    fn again(&mut self, side: &mut PairSide, took: Duration) -> Result<(), TargetError> {
         if let Some(status) = side.running.status().filter(|status| !status.success()) {
             return Err(side.running.ended(&side.name, status));
         }
-        if alone && took < BRIEF {
+        if took < BRIEF {
             let message = format!(
                 "{} ends {} after its start, too soon to run beside another program: give it more \
                  work (a larger input, more repetitions)",
@@ -235,5 +246,19 @@ impl Testbed for PairsTestbed {
         let measured = Measurement::new(performance, begin.elapsed());
         let runs = AccompaniedRuns { seconds, counts: Vec::new() };
         Ok(Measurement { detail: Detail::of(&runs), ..measured })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measurement_that_took_its_share_of_the_budget_ends_with_the_fewest_runs() {
+        let uneven = [1.0, 2.0, 4.0];
+        for (runs, of_fame, spent) in [(1, false, false), (2, false, true), (3, false, true)] {
+            assert_eq!(PairsTestbed::enough(&uneven[..runs], false), of_fame);
+            assert_eq!(PairsTestbed::enough(&uneven[..runs], true), spent);
+        }
     }
 }

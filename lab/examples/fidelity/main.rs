@@ -43,7 +43,8 @@ fn document() -> Result<String, Box<dyn Error>> {
          ../shared/published\n```\n\n[simulator.md](simulator.md) explains the model. It says \
          which of its numbers the papers print and\nwhich follow from their figures. The last \
          section has the choices of Thread Reinforcer on the\nmodelled operating system, program \
-         by program.\n\n{}",
+         by program.\n\n[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of \
+         the paper on hardware\nmonitoring for SMT.\n\n{}",
         sections.join("\n")
     ))
 }

@@ -12,7 +12,9 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use export::CampaignFormat;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
-use pinwise_jobs::{Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion, Named};
+use pinwise_jobs::{
+    Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion, JobError, Named,
+};
 use pinwise_present::{
     Notice, Summary, SummaryVerdict, campaign_state, figures, notice, one_line, shell, tagged,
     texts,
@@ -382,8 +384,22 @@ fn resume(one: &One, trust: bool) -> anyhow::Result<()> {
             info.id.0
         ));
     }
-    let answer = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json))
-        .map_err(|error| events::explained(error, &caller, &store))?;
+    let resumed = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json));
+    let answer = match resumed {
+        Ok(answer) => answer,
+        Err(error) => {
+            // It is ended like this where it has no budget, so there is always an answer so far.
+            // One that did not begin again has no other answer than before.
+            let began = matches!(error, JobError::Interrupted(_) | JobError::Failed(_));
+            if began
+                && info.new.kind == Kind::Cosched
+                && let Ok(so_far) = pinwise_jobs::answer(info.id, &caller, &store)
+            {
+                print_answer(&store, &so_far, one)?;
+            }
+            return Err(events::explained(error, &caller, &store));
+        }
+    };
     print_answer(&store, &answer, one)
 }
 

@@ -12,12 +12,12 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use document::PairsJson;
-use pinwise_coscheduling::{CounterModel, Lengths, PairsQuestion};
+use pinwise_coscheduling::{CounterModel, FirstRuns, Lengths, PairsQuestion};
 use pinwise_jobs::{
     PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest, SmtSimulation,
 };
 use pinwise_placement::{Budget, PlacementQuestion};
-use pinwise_present::Files;
+use pinwise_present::{Files, quoted};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -162,6 +162,7 @@ impl Pairs {
                 seed: self.seed,
                 lengths,
                 model,
+                first_runs: FirstRuns::Mixed,
             },
             programs,
             level: self.level.clone(),
@@ -200,10 +201,27 @@ fn commands(words: &[String]) -> Result<Vec<Vec<String>>, Usage> {
     words.split(|word| word == "--").map(parsed).collect()
 }
 
+/// Words that a shell acts on, and a program gets as they are.
+const OF_SHELL: [&str; 4] = ["|", ">", "&&", ";"];
+
+/// The words of a line, unless it was written for a shell. What is quoted is meant as it is.
+fn without_shell(line: &str, words: Vec<String>) -> Result<Vec<String>, Usage> {
+    let is_bare = |word: &str| line.split_whitespace().any(|raw| raw == word);
+    match words.iter().find(|word| OF_SHELL.contains(&word.as_str()) && is_bare(word)) {
+        Some(word) => Err(Usage(format!(
+            "no shell runs {}, so that '{word}' would go to the program: use sh -c {}",
+            quoted(line),
+            quoted(line)
+        ))),
+        None => Ok(words),
+    }
+}
+
 /// The words of a command line.
 fn command(line: &str) -> Result<Vec<String>, Usage> {
     let words = shlex::split(line).filter(|words| !words.is_empty());
-    words.ok_or_else(|| Usage(format!("'{line}' is no command: is a quotation mark missing?")))
+    let missing = || Usage(format!("'{line}' is no command: is a quotation mark missing?"));
+    without_shell(line, words.ok_or_else(missing)?)
 }
 
 /// The commands of a file, one a line. Blank lines and those that begin with # are left out.
@@ -238,4 +256,20 @@ pub(crate) fn print_answer(
         return output::print_json(&PairsJson::new(answer, files));
     }
     output::print(&text::text(answer, files, output::width()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_a_shell_is_refused_with_the_line_that_runs_one() {
+        for line in ["sleep 0.3 | cat", "a > b", "a && b", "a ; b"] {
+            let Usage(error) = command(line).unwrap_err();
+            assert!(error.ends_with(&format!("use sh -c '{line}'")), "{error}");
+        }
+        for line in ["sh -c 'sleep 0.3 | cat'", "grep 'a|b' f", "cut -d '|' f"] {
+            assert!(command(line).is_ok(), "{line}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::CoschedOutcome;
-use pinwise_campaign::TRIES;
 use pinwise_measure::{Detail, MeasureError, Measurement, Retry};
 
 fn question(counted: bool) -> CoschedQuestion {
@@ -231,22 +230,33 @@ fn a_resumed_search_goes_on_as_it_would_have() {
 
 #[test]
 fn periods_that_fail_again_and_again_end_the_search() {
-    let question = question(false);
-    let mut search = CoschedSearch::new(question);
     let mut records: Vec<Record> = Vec::new();
-    let reason = loop {
-        match search.step(&records) {
-            Step::Measure(trial) => {
-                for _ in 0..TRIES {
-                    let outcome = Err(MeasureError::new(Retry::Same, "no answer"));
-                    let number = records.len() as u64;
-                    let elapsed = Duration::ZERO;
-                    records.push(Record { number, trial: trial.clone(), outcome, elapsed });
-                }
+    // A resumed one tries again as often.
+    for session in 1..=2 {
+        let known = records.len();
+        let mut search = CoschedSearch::new(question(false)).after(known);
+        let reason = (0..).find_map(|number| match search.step(&records[..number]) {
+            Step::Measure(trial) if number < known => {
+                assert_eq!(trial, records[number].trial);
+                None
             }
-            Step::Fail(reason) => break reason,
+            Step::Measure(trial) => {
+                let outcome = Err(MeasureError::new(Retry::Other, "no answer"));
+                let (number, elapsed) = (number as u64, Duration::ZERO);
+                records.push(Record { number, trial, outcome, elapsed });
+                None
+            }
+            Step::Fail(reason) => Some(reason),
             Step::Stop => panic!("no reason"),
-        }
-    };
-    assert_eq!((reason.as_str(), records.len()), ("no answer", 3 * TRIES));
+        });
+        assert_eq!(reason.as_deref(), Some("no answer"));
+        assert_eq!(records.len(), session * FAILURES);
+    }
+}
+
+#[test]
+fn the_first_verdict_takes_the_rounds_before_the_first_look() {
+    let counted = question(true).first_verdict();
+    assert_eq!(counted, [200, 400].map(|quanta| CoschedQuestion::QUANTUM * quanta));
+    assert_eq!(question(false).first_verdict()[0], CoschedQuestion::QUANTUM * 2 * (8 + 5) * 20);
 }

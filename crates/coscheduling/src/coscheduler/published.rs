@@ -9,9 +9,10 @@
 //! together. Only the first few of the queue are compared, and none is passed over more than three
 //! times. A task without counts is chosen first.
 //!
-//! **Groups.** Each task has a two-bit counter: one more after an interval with many L2 misses, one
-//! less after another. A task whose counter is full is kept to the context for high misses. It is
-//! free again once its counter is 1 or less. At most half of the tasks are kept.
+//! **Groups.** Each task has a two-bit counter: one more after an interval of its own with many L2
+//! misses, one less after another of its own. A task whose counter is full is kept to the context
+//! for high misses. It is free again once its counter is 1 or less. At most half of the tasks are
+//! kept.
 //!
 //! **Readings.** The text has a window of four in one place and of three in another. It says that
 //! the weight of `l2m` is four times that of `b`, which has 2. It says that `ipc` is subtracted,
@@ -113,6 +114,17 @@ impl PublishedRule {
     }
 }
 
+/// A task when an interval ends, for [`MissGroups::observe`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TaskInterval {
+    /// The task.
+    pub task: u64,
+    /// L2 misses per cycle of its last interval; `None`: not counted.
+    pub misses: Option<f64>,
+    /// Whether its own interval ended now. If not, its counter stands.
+    pub ended: bool,
+}
+
 /// The two-bit counters of tasks, and which of them are kept to the context for high misses.
 #[derive(Clone, Debug, Default)]
 pub struct MissGroups {
@@ -120,15 +132,15 @@ pub struct MissGroups {
 }
 
 impl MissGroups {
-    /// Counts an interval of tasks, with the L2 misses per cycle of those that were counted. Tasks
-    /// that are not named have ended.
-    pub fn observe(&mut self, tasks: &[(u64, Option<f64>)]) {
-        let known: Vec<f64> = tasks.iter().filter_map(|&(_, misses)| misses).collect();
+    /// Counts the intervals of tasks that ended. All tasks together say how many misses are many.
+    /// Tasks that are not named are gone.
+    pub fn observe(&mut self, tasks: &[TaskInterval]) {
+        let known: Vec<f64> = tasks.iter().filter_map(|interval| interval.misses).collect();
         let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
         let before = std::mem::take(&mut self.tasks);
-        for &(task, misses) in tasks {
+        for &TaskInterval { task, misses, ended } in tasks {
             let (counter, kept) = before.get(&task).copied().unwrap_or_default();
-            let counter = match misses {
+            let counter = match misses.filter(|_| ended) {
                 Some(misses) if misses > mean => (counter + 1).min(3),
                 Some(_) => counter.saturating_sub(1),
                 None => counter,
@@ -210,7 +222,7 @@ mod tests {
         let mut groups = MissGroups::default();
         let [high, low] = [Some(0.1), Some(0.0)];
         let mut kept = |first| {
-            groups.observe(&[(1, first), (2, Some(0.05)), (3, low), (4, low)]);
+            groups.observe(&[(1, first), (2, Some(0.05)), (3, low), (4, low)].map(ended));
             groups.is_kept(1)
         };
         assert_eq!([kept(high), kept(high), kept(high)], [false, false, true]);
@@ -218,17 +230,32 @@ mod tests {
         assert_eq!([kept(low), kept(high), kept(low), kept(low)], [true, true, true, false]);
     }
 
+    fn ended((task, misses): (u64, Option<f64>)) -> TaskInterval {
+        TaskInterval { task, misses, ended: true }
+    }
+
+    #[test]
+    fn the_counter_of_a_task_steps_at_the_end_of_its_own_intervals_only() {
+        let mut groups = MissGroups::default();
+        let mut kept = |own| {
+            let first = TaskInterval { task: 1, misses: Some(0.1), ended: own };
+            groups.observe(&[first, ended((2, Some(0.0)))]);
+            groups.is_kept(1)
+        };
+        assert_eq!([true, false, true, false, false, true].map(&mut kept)[4..], [false, true]);
+    }
+
     #[test]
     fn at_most_half_of_the_tasks_are_kept() {
         let mut groups = MissGroups::default();
         let task = |number: u64| (number, Some(if number == 1 { 0.0 } else { 0.1 }));
         for _ in 0..5 {
-            groups.observe(&(1..=6).map(task).collect::<Vec<_>>());
+            groups.observe(&(1..=6).map(task).map(ended).collect::<Vec<_>>());
         }
         let kept = |groups: &MissGroups| (1..=6).filter(|&task| groups.is_kept(task)).count();
         assert_eq!(kept(&groups), 3);
         // Two of the three that are kept end.
-        groups.observe(&[task(1), task(4), task(5)]);
+        groups.observe(&[task(1), task(4), task(5)].map(ended));
         assert!(kept(&groups) <= 1);
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn open_commands(
     names: Vec<String>,
     cpus: Option<&str>,
     limit: Duration,
+    share: Option<Duration>,
     interrupt: &Interrupt,
 ) -> Result<PairsTestbed, JobError> {
     let launch = |command: &Vec<String>| {
@@ -36,5 +37,8 @@ pub(crate) fn open_commands(
     };
     let machine = allowed_machine(whole_machine()?, cpus)?;
     let programs = names.into_iter().zip(commands.iter().map(launch)).collect();
-    PairsTestbed::new(programs, &machine, limit, interrupt.clone()).map_err(target_error)
+    let testbed = PairsTestbed::new(programs, &machine, limit, interrupt.clone());
+    let mut testbed = testbed.map_err(target_error)?;
+    share.into_iter().for_each(|share| testbed.share_out(share));
+    Ok(testbed)
 }

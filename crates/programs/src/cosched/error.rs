@@ -13,15 +13,26 @@ pub enum CoscheduleError {
     Target(#[from] TargetError),
     /// There is nothing to schedule beside each other.
     #[error(
-        "co-scheduling takes two programs that run, and {} does in {name}: name more with --pid, \
-         or put them under load; pinwise place is for the threads of one program",
-        if *.running == 0 { "none" } else { "one" }
+        "co-scheduling takes two programs that run, and {} {name}: {}; pinwise place is for the \
+         threads of one program",
+        match (.running, .processes) {
+            (0, 0 | 1) => "none does in".to_owned(),
+            (_, 0 | 1) => "one does in".to_owned(),
+            (0, all) => format!("none does of the {all} processes of"),
+            (_, all) => format!("one does of the {all} processes of"),
+        },
+        match .processes {
+            0 | 1 => "name more with --pid, or put them under load",
+            _ => "the others sleep or wait, so put them under load",
+        }
     )]
     TooFewPrograms {
         /// What was named.
         name: String,
         /// The programs in it that run: none or one.
         running: usize,
+        /// The processes in it, idle ones too.
+        processes: usize,
     },
     /// Threads cannot be counted any more.
     #[error(transparent)]
@@ -47,5 +58,21 @@ impl From<CoscheduleError> for MeasureError {
             CoscheduleError::Target(error) => error.into(),
             error => Self::new(Retry::Never, error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_programs_that_run_say_how_many_sleep() {
+        let told = |running, processes| {
+            let name = "sh (pid 7)".to_owned();
+            CoscheduleError::TooFewPrograms { name, running, processes }.to_string()
+        };
+        assert!(told(0, 1).contains("and none does in sh (pid 7): name more with --pid"));
+        let idle = told(1, 3);
+        assert!(idle.contains("and one does of the 3 processes of sh (pid 7): the others sleep"));
     }
 }

@@ -3,7 +3,11 @@
 use crate::live::whole;
 use crate::programs::*;
 use pinwise_linux::{Pid, Scope, affinity};
-use pinwise_measure::{CoscheduledPeriod, Effort, Interrupt, Retry, Setting, Testbed, ThreadMoves};
+use pinwise_measure::{
+    CoscheduledPeriod, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed,
+    ThreadMoves, Unit,
+};
+use pinwise_metric::Meter;
 use pinwise_programs::{
     CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, thread_time,
 };
@@ -52,7 +56,15 @@ fn threads_are_dealt_within_their_masks_and_put_back() {
     let mut testbed = testbed(&pids, options());
 
     let dealt = Setting::Coscheduled(ThreadMoves::Dealt(3));
-    let showed = period(&mut testbed, dealt.clone(), 20.0);
+    let mut showed = period(&mut testbed, dealt.clone(), 20.0);
+    let all_pinned = || masks(&threads).iter().all(|mask| mask.len() == 1);
+    for _ in 0..50 {
+        // On a busy machine a thread may not run in a period, and looks idle.
+        if all_pinned() {
+            break;
+        }
+        showed = period(&mut testbed, dealt.clone(), 20.0);
+    }
     let pinned = masks(&threads);
     assert!(pinned.iter().all(|mask| mask.len() == 1), "{pinned:?}");
     assert_eq!(pinned[3], confined);
@@ -144,4 +156,46 @@ fn one_program_or_no_choice_is_refused_with_a_remedy() {
     let refused = CoscheduledTestbed::new(found, machine(), options(), Interrupt::default());
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("none of them on two of") && error.contains("taskset"), "{error}");
+}
+
+/// Gives no number.
+struct Silent(Unit);
+
+impl Meter for Silent {
+    fn unit(&self) -> &Unit {
+        &self.0
+    }
+
+    fn measure(
+        &mut self,
+        _: Duration,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Measurement, MeasureError> {
+        if window > Duration::from_millis(500) {
+            return Err(MeasureError::new(Retry::Same, "no new number"));
+        }
+        while !cancelled() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(MeasureError::interrupted())
+    }
+}
+
+#[test]
+fn a_metric_that_falls_silent_is_waited_for_until_the_budget_ends_and_tried_once() {
+    if !enough_cpus() {
+        return;
+    }
+    let programs = [Program::start("spin 1"), Program::start("spin 1")];
+    let pids = programs.each_ref().map(Program::pid);
+    let meter: Box<dyn Meter> = Box::new(Silent(Unit::rate("x/s")));
+    let options = CoscheduleOptions { meter: Some((meter, Duration::ZERO)), ..options() };
+    let mut testbed = testbed(&pids, options);
+    testbed.wait_until(Instant::now());
+    for (windows, said) in [(20.0, "too few numbers in"), (100.0, "no new number")] {
+        let error = testbed.measure(&Setting::Unpinned, Effort { windows }).unwrap_err();
+        assert!(error.message.contains(said) && !error.interrupted, "{error}");
+        assert_eq!(error.retry, Retry::Other, "the search decides");
+    }
 }

@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
-use pinwise_measure::{Detail, OtherLoad, Placed, Probed, Retry, Setting};
+use pinwise_measure::{
+    CoscheduledPeriod, Detail, OtherLoad, Placed, Probed, Retry, Setting, ThreadMoves,
+};
 use pinwise_present::{printable, tagged_program_notes};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -32,9 +34,13 @@ struct RecordJson {
     /// The number of threads that the program was given, where that is what was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<u32>,
-    /// The policy that placed the threads, where no assignment did.
+    /// What placed the threads, where no assignment did: a policy, or a way to move them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<&'static str>,
+    policy: Option<String>,
+    /// The programs that were measured, where each is one of several: those of a pair, or all that
+    /// were seen in a period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    programs: Option<Vec<String>>,
     /// The benchmark on each of the CPUs, the one that is measured first.
     #[serde(skip_serializing_if = "Option::is_none")]
     benchmarks: Option<Vec<String>>,
@@ -82,6 +88,7 @@ pub(super) fn document(
 ) -> Result<CampaignExportJson, StoreError> {
     let names = match info.new.kind {
         Kind::Characterize => pinwise_jobs::benchmark_names(&info, store),
+        Kind::Pairs => pinwise_jobs::paired_names(&info),
         _ => Vec::new(),
     };
     let records = rows(&info, &store.records(info.id)?, &names);
@@ -100,13 +107,14 @@ pub(super) fn document(
 }
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
+/// Programs of a pair are separated in the same way.
 /// The last column is the campaign, or the part, that measured the row. Before it are the
 /// campaign's unit and, if a search counted them, how many different assignments there are.
 /// `pinwise bound` reads both.
 pub(super) fn csv(document: &CampaignExportJson) -> String {
     let mut text = String::from(
-        "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,\
-         elapsed_s,error,retry,unit,assignments,campaign\n",
+        "number,purpose,cpus,n,policy,benchmarks,programs,windows,value,performance,duration_s,\
+         spread,elapsed_s,error,retry,unit,assignments,campaign\n",
     );
     write_rows(document, &mut text);
     text
@@ -127,8 +135,9 @@ fn write_rows(document: &CampaignExportJson, text: &mut String) {
             word(serde_json::json!(row.purpose)),
             cpus,
             row.n.map_or_else(String::new, |n| n.to_string()),
-            row.policy.unwrap_or_default().to_owned(),
+            row.policy.clone().unwrap_or_default(),
             row.benchmarks.as_ref().map_or_else(String::new, |names| names.join(" ")),
+            quoted(&row.programs.as_ref().map_or_else(String::new, |names| names.join(" "))),
             row.windows.to_string(),
             number(row.value),
             number(row.performance),
@@ -149,7 +158,7 @@ fn write_rows(document: &CampaignExportJson, text: &mut String) {
     }
 }
 
-/// `names` are those of the benchmarks, by their index.
+/// `names` are those of the benchmarks or the programs, by their index.
 fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<RecordJson> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let leaves = tree.leaves();
@@ -189,8 +198,24 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
             policy: match &record.trial.setting {
                 Setting::Threads(count) => count.placed.as_ref().and_then(|placed| match placed {
                     Placed::At(_) => None,
-                    Placed::By(policy) => Some(policy.name()),
+                    Placed::By(policy) => Some(policy.name().to_owned()),
                 }),
+                Setting::Coscheduled(ThreadMoves::Counted) => Some("counted".to_owned()),
+                Setting::Coscheduled(ThreadMoves::Apart) => Some("apart".to_owned()),
+                Setting::Coscheduled(ThreadMoves::Dealt(seed)) => Some(format!("dealt {seed}")),
+                _ => None,
+            },
+            programs: match &record.trial.setting {
+                Setting::Profile(parts) => {
+                    parts.iter().map(|part| names.get(part.instance).cloned()).collect()
+                }
+                _ if info.new.kind == Kind::Cosched => {
+                    let period = record.detail().and_then(|detail| detail.read().ok());
+                    let named = |period: CoscheduledPeriod| {
+                        period.programs.into_iter().map(|program| program.name).collect()
+                    };
+                    period.map(named)
+                }
                 _ => None,
             },
             benchmarks: match &record.trial.setting {
@@ -236,7 +261,8 @@ mod tests {
     use super::*;
     use pinwise_campaign::{CampaignId, CampaignState, NewCampaign, Trial};
     use pinwise_measure::{
-        Effort, MeasureError, Measurement, Seat, Seating, ThreadCount, Unit, Workload,
+        Effort, MeasureError, Measurement, PinnedInstance, ProgramProgress, Seat, Seating,
+        ThreadCount, Unit, Workload,
     };
     use pinwise_topology::{Alike, Assignment, Machine, Policy};
     use std::time::Duration;
@@ -247,11 +273,59 @@ mod tests {
         assert_eq!(quoted("no \"x\", sorry"), "\"no \"\"x\"\", sorry\"");
     }
 
-    /// What was tried is in the rows: the number beside the CPUs, a policy, benchmarks. So is what
-    /// else was observed, and why there is no value.
     #[test]
-    fn a_row_has_what_was_tried_and_all_that_was_observed() {
-        let new = NewCampaign {
+    fn a_row_says_which_programs_it_is_about_and_how_they_were_moved() {
+        let info = |kind| CampaignInfo { new: NewCampaign { kind, ..new() }, ..info() };
+        let record = |setting, detail| Record {
+            number: 0,
+            trial: Trial { setting, purpose: Purpose::Profile, effort: Effort::default() },
+            outcome: Ok(Measurement { detail, ..Measurement::new(1.0, Duration::ZERO) }),
+            elapsed: Duration::ZERO,
+        };
+        let part = |instance| PinnedInstance { instance, leaves: vec![0] };
+        let pair = |parts: &[usize]| {
+            record(Setting::Profile(parts.iter().map(|&number| part(number)).collect()), None)
+        };
+        let names = ["xz", "b,c"].map(str::to_owned);
+        let pairs = rows(&info(Kind::Pairs), &[pair(&[1]), pair(&[0, 1])], &names);
+        let program = ProgramProgress {
+            name: "db".to_owned(),
+            processes: 1,
+            ran: 1.0,
+            waited: 0.0,
+            instructions: None,
+            contexts: Vec::new(),
+        };
+        let period = CoscheduledPeriod { programs: vec![program], ..CoscheduledPeriod::default() };
+        let period = Detail::of(&period);
+        let settings = [
+            Setting::Unpinned,
+            Setting::Coscheduled(ThreadMoves::Dealt(3)),
+            Setting::Coscheduled(ThreadMoves::Apart),
+        ];
+        let periods = settings.map(|setting| record(setting, period.clone()));
+        let periods = rows(&info(Kind::Cosched), &periods, &[]);
+        for (records, expected) in [
+            (pairs, vec!["0,,,,\"b,c\"", "0 0,,,,\"xz b,c\""]),
+            (periods, vec!["unpinned,,,,db", ",,dealt 3,,db", ",,apart,,db"]),
+        ] {
+            let csv = csv(&CampaignExportJson {
+                campaign: info(Kind::Pairs),
+                answer: None,
+                disturbances: Vec::new(),
+                records,
+                parts: Vec::new(),
+            });
+            let told = csv.lines().skip(1).zip(&expected);
+            assert_eq!(csv.lines().count(), expected.len() + 1);
+            for (line, expected) in told {
+                assert!(line.contains(&format!(",{expected},1,")), "{line}");
+            }
+        }
+    }
+
+    fn new() -> NewCampaign {
+        NewCampaign {
             kind: Kind::Characterize,
             parent: None,
             command: Vec::new(),
@@ -262,16 +336,26 @@ mod tests {
             simulated: false,
             question: serde_json::Value::Null,
             seed: 1,
-        };
-        let info = CampaignInfo {
+        }
+    }
+
+    fn info() -> CampaignInfo {
+        CampaignInfo {
             id: CampaignId(7),
-            new,
+            new: new(),
             started: 0,
             state: CampaignState::Finished,
             conclusion: None,
             records: 4,
             running: false,
-        };
+        }
+    }
+
+    /// What was tried is in the rows: the number beside the CPUs, a policy, benchmarks. So is what
+    /// else was observed, and why there is no value.
+    #[test]
+    fn a_row_has_what_was_tried_and_all_that_was_observed() {
+        let info = info();
         let threads = |placed| Setting::Threads(ThreadCount { n: Some(2), placed });
         let seats = vec![Seat { leaf: 1, benchmark: 1 }, Seat { leaf: 0, benchmark: 0 }];
         let settings = [
@@ -316,14 +400,14 @@ mod tests {
         });
         let tried: Vec<String> = csv
             .lines()
-            .map(|line| line.split(',').skip(2).take(4).collect::<Vec<_>>().join(","))
+            .map(|line| line.split(',').skip(2).take(5).collect::<Vec<_>>().join(","))
             .collect();
         let expected = [
-            "cpus,n,policy,benchmarks",
-            "0 1,2,,",
-            ",2,compact,",
-            "unpinned,2,,",
-            "1 0,,,mem intadd",
+            "cpus,n,policy,benchmarks,programs",
+            "0 1,2,,,",
+            ",2,compact,,",
+            "unpinned,2,,,",
+            "1 0,,,mem intadd,",
         ];
         assert_eq!(tried, expected);
     }

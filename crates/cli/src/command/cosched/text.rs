@@ -28,9 +28,13 @@ pub(super) fn text(answer: &CoschedAnswer, files: Files<'_>, width: usize) -> St
         let rows = answer.outcome.programs.iter().map(|program| findings.program_row(program));
         table.add_rows(rows.map(|row| row.map(|cell| one_line(&cell).into_owned())));
         text += "\n";
-        text += &output::fitted(table, width, &[3, 1]);
+        // Without counters nothing is known of runs alone.
+        let spare: &[usize] = if findings.question.counted { &[3, 1] } else { &[4, 5, 3, 1] };
+        text += &output::fitted(table, width, spare);
         if let Some(note) = findings.table_note() {
-            text += &format!("  {note}\n");
+            let mut below = LabelledLines { text, width };
+            below.paragraph("  ", 2, note);
+            text = below.text;
         }
     }
     let (id, flag) = (answer.campaign.id.0, files.flag());

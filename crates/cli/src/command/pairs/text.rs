@@ -24,9 +24,9 @@ pub(super) fn text(answer: &PairsAnswer, files: Files<'_>, width: usize) -> Stri
     let mut text = sheet.text;
     text += "\n";
     text += &table(&PairsFindings::PROGRAM_HEAD, programs(answer), &[1], width, &[3, 4]);
-    for line in findings.legend() {
-        text += &format!("  {}\n", one_line(&line));
-    }
+    let mut below = LabelledLines { text, width };
+    findings.legend().iter().for_each(|line| below.paragraph("  ", 4, &one_line(line)));
+    let mut text = below.text;
     if let Some(matrix) = matrix(&findings, width) {
         text += "\nWeighted speed-up beside each other, by number (1: as one after the other)\n";
         if findings.model.is_some() {
