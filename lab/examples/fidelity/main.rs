@@ -14,11 +14,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match document() {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
+    match print() {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -26,25 +23,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn document() -> Result<String, Box<dyn Error>> {
+/// Each section as soon as it is known: all together take half an hour.
+fn print() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os()
         .nth(1)
         .ok_or("name the folder of published figures, such as ../shared/published")?;
     let folder = PathBuf::from(folder);
-    let sections = [
-        microbenchmarks::section(&folder)?,
-        instances::section()?,
-        pipelines::section()?,
-        scheduler::section()?,
-    ];
-    Ok(format!(
+    let scheduler = scheduler::section()?;
+    println!(
         "# How well the simulated machines agree with published figures\n\nThis command prints \
          this page:\n\n```sh\ncargo run --release -p pinwise-lab --example fidelity -- \
          ../shared/published\n```\n\n[simulator.md](simulator.md) explains the model. It says \
          which of its numbers the papers print and\nwhich follow from their figures. The last \
          section has the choices of Thread Reinforcer on the\nmodelled operating system, program \
          by program.\n\n[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of \
-         the paper on hardware\nmonitoring for SMT.\n\n{}",
-        sections.join("\n")
-    ))
+         the paper on hardware\nmonitoring for SMT.\n"
+    );
+    println!("{}", instances::section()?);
+    println!("{}", microbenchmarks::section(&folder)?);
+    println!("{}", pipelines::section()?);
+    print!("{scheduler}");
+    Ok(())
 }

@@ -9,7 +9,7 @@ use pinwise_processor::published_experiments::{
 use std::error::Error;
 use std::fmt::Write;
 
-const SETS: usize = 4;
+const SETS: usize = 2;
 
 /// A value of the model and what it may be.
 struct Candidates {
@@ -30,7 +30,7 @@ fn candidates(processor: &Processor) -> [Candidates; 2] {
         (processor.intra_core.lsu.fill, processor.intra_core.lsu.fill_patience) = (port, patience);
         (format!("{port} and {patience}"), processor)
     };
-    let fills = (1..=4).flat_map(|port| [0, 4, 8, 16].map(|patience| (port, patience)));
+    let fills = (1..=3).flat_map(|port| [0, 8, 16].map(|patience| (port, patience)));
     [
         Candidates {
             value: InferredValue::Handover,
