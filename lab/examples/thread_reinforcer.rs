@@ -4,8 +4,9 @@
 
 use pinwise_lab::thread_reinforcer::{self, PublishedRow, RUNS, SEARCHES, SEED, WINDOW};
 use pinwise_measure::RoleTime;
-use pinwise_scheduler::{ModelProber, ModelProgram, Platform};
+use pinwise_scheduler::{ModelProber, ModelProgram, Platform, run};
 use pinwise_threads::Thresholds;
+use std::collections::BTreeMap;
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -47,16 +48,21 @@ fn main() -> Result<(), Box<dyn Error>> {
          the choice, paper | model |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n{fitted}");
-    println!("The search's choice, *not fitted*:\n");
+    println!(
+        "The search's choice. It is *not fitted*, but the speed-up at the paper's choice is:\n"
+    );
     println!(
         "| program | threads chosen, paper | model, most of {SEARCHES} searches | chosen by | \
-         stopped by, paper | model | loss, paper | model | search, paper | model |"
+         stopped by, paper | model | loss, paper | model |"
     );
-    println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |\n{searched}");
+    println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: |\n{searched}");
     println!(
         "{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.",
         rows.len()
     );
+    thresholds_moved(&platform, thresholds, &rows)?;
+    let parsec = std::fs::read_to_string(folder.join("parsec_threads.csv"))?;
+    switches(&platform, &rows, &parsec)?;
     ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)?;
     let chosen = |program: &str| {
         rows.iter()
@@ -64,7 +70,76 @@ fn main() -> Result<(), Box<dyn Error>> {
             .find(|(row, _)| row.program == program)
             .map(|(_, it)| it.parameter)
     };
-    critical(&platform, &std::fs::read_to_string(folder.join("parsec_threads.csv"))?, chosen)
+    critical(&platform, &parsec, chosen)
+}
+
+/// How far the choices depend on the threshold of CPU_UTIL, and what ends the searches.
+fn thresholds_moved(
+    platform: &Platform,
+    thresholds: Thresholds,
+    rows: &[PublishedRow],
+) -> Result<(), Box<dyn Error>> {
+    println!(
+        "\nOne search of each program with other thresholds of CPU_UTIL. Calibrated: {:.2} \
+         points.\n",
+        thresholds.delta_cpu_util
+    );
+    println!(
+        "| threshold, points | choices as in the paper | ended by CPU_UTIL | LOCK | VCX_RATE | \
+         MIGR_RATE | other |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    );
+    let moved = [2.0, 3.0, 4.0, 5.0, thresholds.delta_cpu_util, 6.0, 7.0, 8.26];
+    let all = std::thread::scope(|scope| {
+        let running = moved.map(|delta_cpu_util| {
+            let thresholds = Thresholds { delta_cpu_util, ..thresholds };
+            let count = move || {
+                let mut same = 0;
+                let mut ends = BTreeMap::<&str, usize>::new();
+                for row in rows {
+                    let program = ModelProgram::built_in(&row.program).map_err(text)?;
+                    let found = thread_reinforcer::choice(platform, &program, thresholds, 1)
+                        .map_err(text)?;
+                    same += usize::from(row.reported(&program, found.parameter) == row.found);
+                    *ends.entry(found.stopped.word()).or_default() += 1;
+                }
+                Ok::<_, String>((same, ends))
+            };
+            scope.spawn(count)
+        });
+        running.map(|one| one.join().unwrap_or_else(|_| Err("a panic".to_owned())))
+    });
+    for (threshold, found) in moved.into_iter().zip(all) {
+        let (same, mut ends) = found?;
+        let by = ["CPU_UTIL", "LOCK", "VCX_RATE", "MIGR_RATE"]
+            .map(|signal| ends.remove(signal).unwrap_or_default().to_string());
+        let other: usize = ends.values().sum();
+        println!("| {threshold:.2} | {same} of {} | {} | {other} |", rows.len(), by.join(" | "));
+    }
+    Ok(())
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// Table V: which share of the context switches is voluntary, in whole runs with the paper's best
+/// number of threads.
+fn switches(platform: &Platform, rows: &[PublishedRow], table: &str) -> Result<(), Box<dyn Error>> {
+    println!("\nVoluntary context switches at the paper's best number (Table V), whole runs:\n");
+    println!(
+        "| program | threads | paper | model | the paper's is |\n| --- | ---: | ---: | ---: | --- |"
+    );
+    for fields in thread_reinforcer::rows(table) {
+        let [name, .., percent] = fields[..] else { return Err("a line is too short".into()) };
+        let Ok(paper) = percent.parse::<f64>() else { continue };
+        let row = rows.iter().find(|row| row.program == name).ok_or("a program without figures")?;
+        let program = ModelProgram::built_in(name)?;
+        let total = run(platform, &program, row.parameter(&program, row.opt), SEED)?.total();
+        let model = total.voluntary as f64 / (total.voluntary + total.involuntary) as f64 * 100.0;
+        let kind = if name == "swaptions" { "fitted" } else { "not fitted" };
+        println!("| {name} | {} | {paper:.0} % | {model:.0} % | {kind} |", row.opt);
+    }
+    Ok(())
 }
 
 /// One program's lines of both tables.
@@ -101,8 +176,7 @@ fn compare(
     let reason = found.stopped.word();
     let (speedup, ..) = thread_reinforcer::speedups(platform, &program, found.parameter)?;
     let searched = format!(
-        "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | \
-         {:.1} s |\n",
+        "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % |\n",
         row.program,
         row.found,
         if chosen == row.found { "" } else { " (differs)" },
@@ -110,8 +184,6 @@ fn compare(
         row.stop,
         (1.0 - row.found_speedup / row.opt_speedup) * 100.0,
         (1.0 - speedup / best).max(0.0) * 100.0,
-        row.search_s,
-        found.cost.as_secs_f64(),
     );
     let (parameter, same_choice) = (found.parameter, chosen == row.found);
     Ok(Compared { fitted, searched, parameter, same_choice, same_reason: reason == row.stop })

@@ -39,8 +39,6 @@ pub struct PublishedRow {
     pub found_speedup: f64,
     /// Why it stopped there.
     pub stop: String,
-    /// Seconds that the search took.
-    pub search_s: f64,
     /// Seconds of the program with the chosen number of threads.
     pub parallel_s: f64,
 }
@@ -78,7 +76,6 @@ pub fn published(table: &str) -> Result<Vec<PublishedRow>, Box<dyn Error>> {
                 found: field(4)?.parse()?,
                 found_speedup: field(5)?.parse()?,
                 stop: field(6)?.to_owned(),
-                search_s: field(7)?.parse()?,
                 parallel_s: field(8)?.parse()?,
             })
         })

@@ -4,7 +4,7 @@
 //! while caches fill.
 //!
 //! *Method.* FAME repeats every program of the set until each is near its steady state. Sources: J.
-//! Vera et al., "Analysis of system overhead on parallel computers", PACT 2007; V. Čakarević et
+//! Vera et al., "FAME: FAirly MEasuring Multithreaded Architectures", PACT 2007; V. Čakarević et
 //! al., MICRO 2009, section 3.3. A program's rate over all repetitions must be within the Maximum
 //! Allowable IPC Variation (MAIV) of the steady rate.
 //!

@@ -1,9 +1,11 @@
 //! The microbenchmarks of V. Čakarević et al., MICRO 2009: Table 2 and figures 2 to 5.
 
+mod left_out;
+
 use pinwise_processor::Processor;
 use pinwise_processor::program::PublishedBenchmark;
 use pinwise_processor::published_experiments::{
-    self, BenchmarkExperiment, PublishedSlowdown, Spread,
+    self, BenchmarkExperiment, InferredValue, PrintedSlowdown, PublishedSlowdown,
 };
 use std::error::Error;
 use std::fmt::Write;
@@ -46,63 +48,107 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
             text,
             "| {} | {published} | {cpi:.2} | {} |",
             benchmark.name(),
-            difference(cpi, published)
+            percent(cpi / published - 1.0)
         )?;
     }
     text += "\n### Slowdown with other benchmarks (figures 2 to 5)\n\nThe others run in \
         the same pipe (*pipe*), in the core's other pipe (*core*), or on another core\n\
         (*chip*). If a pipe is full, the rest runs in the other pipe. *~* means that the paper \
         gives no\nnumber but \"negligible\", \"no slowdown\" or \"up to\". *agrees*: *yes* within \
-        5 %. A *no* that\ncontradicts other figures of the paper has the reason.\n\n| reference | \
-        with | paper | simulated | range | difference | agrees | source \
-        |\n|---|---|---:|---:|---:|---:|---|---|\n";
-    let mut count = [0; 3];
+        5 % of a number, or\ninside a range. *found from it*: the value of the model that was found \
+        from this figure. Such a row\nshows a fit. A *no* that contradicts other figures of the \
+        paper has the reason.\n\n| reference | with | paper | simulated | range | difference | \
+        agrees | found from it | source \
+        |\n|---|---|---:|---:|---:|---:|---|---|---|\n";
+    let mut count = Counts::default();
     for (figure, spread) in figures.iter().zip(&beside) {
         let BenchmarkExperiment { reference, stressor, count: copies, .. } = figure.experiment;
         let slowdown = spread.over(isolated(reference));
-        let (verdict, kind) = verdict(figure, &slowdown);
-        if figure.exact {
-            count[kind] += 1;
-        }
-        let approximately = if figure.exact { "" } else { "~" };
+        let verdict = count.judge(figure, slowdown.mean());
+        let inferred: Vec<_> = figure.inferred().iter().map(|value| words(*value)).collect();
         let (least, most) = slowdown.range();
         writeln!(
             text,
-            "| {} | {copies} {}, {} | {approximately}{} | {:.2} | {least:.2}–{most:.2} | {} | \
-             {verdict} | {} |",
+            "| {} | {copies} {}, {} | {} | {:.2} | {least:.2}–{most:.2} | {} | {verdict} | \
+             {} | {} |",
             reference.name(),
             stressor.name(),
             figure.experiment.place,
             figure.slowdown,
             slowdown.mean(),
-            difference(slowdown.mean(), figure.slowdown),
+            percent(figure.slowdown.off(slowdown.mean())),
+            inferred.join(", "),
             figure.source,
         )?;
     }
-    let [agree, differ, contradict] = count;
-    writeln!(
-        text,
-        "\nThe paper prints {} numbers. {agree} agree within 5 %, {differ} differ, and \
-         {contradict} contradict others or are bistable.",
-        agree + differ + contradict
-    )?;
-    Ok(text)
+    Ok(text + &count.sentences() + &left_out::section(&processor, &figures)?)
 }
 
-/// What the table says, and under which of agree, differ, contradict it counts. A figure that
-/// contradicts others may agree all the same.
-fn verdict(figure: &PublishedSlowdown, slowdown: &Spread) -> (String, usize) {
-    let agrees = (slowdown.mean() / figure.slowdown - 1.0).abs() <= 0.05;
-    match figure.contradiction() {
-        _ if agrees => ("yes".into(), 0),
-        Some(reason) => (format!("no: {reason}"), 2),
-        None => ("no".into(), 1),
+/// How the figures compare.
+#[derive(Default)]
+struct Counts {
+    /// Of numbers that no value was found from: how many agree, of how many.
+    free: [usize; 2],
+    /// Of numbers that a value was found from.
+    fitted: [usize; 2],
+    /// Of ranges.
+    ranges: [usize; 2],
+    /// Numbers that contradict others, or are bistable, and do not agree.
+    contradict: usize,
+}
+
+impl Counts {
+    /// What the table says. A figure that contradicts others may agree all the same.
+    fn judge(&mut self, figure: &PublishedSlowdown, slowdown: f64) -> String {
+        let agrees = figure.slowdown.agrees(slowdown);
+        let contradiction = figure.contradiction().filter(|_| !agrees);
+        let counted = match figure.slowdown {
+            PrintedSlowdown::Words(_) => None,
+            PrintedSlowdown::Range(..) => Some(&mut self.ranges),
+            PrintedSlowdown::Number(_) if contradiction.is_some() => {
+                self.contradict += 1;
+                None
+            }
+            PrintedSlowdown::Number(_) if figure.inferred().is_empty() => Some(&mut self.free),
+            PrintedSlowdown::Number(_) => Some(&mut self.fitted),
+        };
+        if let Some([agree, of]) = counted {
+            *of += 1;
+            *agree += usize::from(agrees);
+        }
+        match contradiction {
+            Some(reason) => format!("no: {reason}"),
+            None => if agrees { "yes" } else { "no" }.to_owned(),
+        }
+    }
+
+    fn sentences(&self) -> String {
+        let Self { free: [free, all], fitted: [fitted, of], ranges, contradict } = self;
+        let numbers = all + of + contradict;
+        format!(
+            "\nThe paper prints {numbers} numbers and {} ranges.\n\n- {free} of {all} numbers that \
+             nothing was found from agree within 5 %.\n- {fitted} of {of} numbers that a value was \
+             found from agree.\n- {contradict} numbers contradict others or are bistable.\n- {} of {} \
+             ranges contain the simulated slowdown.\n",
+            ranges[1], ranges[0], ranges[1]
+        )
     }
 }
 
-fn difference(ours: f64, published: f64) -> String {
+fn words(value: InferredValue) -> &'static str {
+    match value {
+        InferredValue::Handover => "handover",
+        InferredValue::DivideLatency => "latency of intdiv",
+        InferredValue::AfterLoad => "fetch after a load",
+        InferredValue::LoadStoreArbitration => "arbitration of loads",
+        InferredValue::Fill => "fill",
+        InferredValue::RowConflict => "row conflict",
+    }
+}
+
+fn percent(share: f64) -> String {
     // Adding 0 takes the sign from what is rounded to -0.
-    format!("{:+.1} %", (1000.0 * (ours / published - 1.0)).round() / 10.0 + 0.0)
+    format!("{:+.1} %", (1000.0 * share).round() / 10.0 + 0.0)
 }
 
 /// `benchmark,level,pipelined,cpi` after comments and a heading.

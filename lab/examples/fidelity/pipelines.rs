@@ -43,8 +43,8 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let balanced: Vec<bool> =
         assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
     let mut text = format!(
-        "## Packet pipelines\n\nTwo instances of each variant of IPFwd, six threads, ran in \
-         each of their {} different\nassignments. Each had {REPEATS} windows of {} cycles from \
+        "## Packet pipelines on the whole processor\n\nTwo instances of each variant of IPFwd, six \
+         threads, ran in each of their {} different\nassignments. Each had {REPEATS} windows of {} cycles from \
          different starts.\n\n- *Loss*: how much less than the best.\n- *Naive*: each thread on a \
          random context, so an assignment counts as often as there are ways to\nmake it.\n- \
          *Balanced*: thread counts differ by at most one between used cores, and between the \
@@ -125,27 +125,15 @@ fn figures(program: PacketProgram, windows: &[f64], ways: &[f64], balanced: &[bo
 
 /// What the papers print for six threads, and the same programs here.
 fn comparison(all: &[Figures]) -> String {
-    use PacketProgram::{Hash1L1, Hash1L2, Hash1Mem, IntAdd, IntMul};
+    use PacketProgram::{IntAdd, IntMul};
     let nine = &PacketProgram::ALL[..VARIANTS];
-    let caches = &[Hash1L1, Hash1L2, Hash1Mem][..];
     type FigureOf = fn(&Figures) -> f64;
     let best: FigureOf = |figures| figures.best / 1e6;
     let worst: FigureOf = |figures| figures.worst;
-    let apart: FigureOf = |figures| figures.best * figures.worst / 1e6;
     let naive: FigureOf = |figures| figures.naive;
     let balanced: FigureOf = |figures| figures.balanced[1];
     let uneven: FigureOf = |figures| figures.balanced[2];
-    let evens: FigureOf = |figures| 1.0 - (1.0 - figures.balanced[2]) / (1.0 - figures.balanced[0]);
-    let rows: [(&str, &str, &[PacketProgram], FigureOf, &str); 15] = [
-        ("best and worst, M packets/s apart", "0.65", caches, apart, "MICRO 2009, figure 6(b)"),
-        ("worst", "48 to 55 % (two to four instances)", caches, worst, "MICRO 2009, figure 6(a)"),
-        (
-            "worst of the balanced against their best",
-            "up to 17 % (two to four instances)",
-            caches,
-            evens,
-            "MICRO 2009, figure 7(a)",
-        ),
+    let rows: [(&str, &str, &[PacketProgram], FigureOf, &str); 12] = [
         (
             "best, M packets/s",
             "1.7 (one program, not named)",
@@ -172,7 +160,6 @@ fn comparison(all: &[Figures]) -> String {
     for (figure, papers, programs, value, source) in rows {
         let of = match programs {
             [one] => one.name(),
-            three if three.len() == caches.len() => "hash1_L1, _L2, _Mem",
             _ => "the nine variants",
         };
         let values = || all.iter().filter(|figures| programs.contains(&figures.program)).map(value);

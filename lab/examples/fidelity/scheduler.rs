@@ -6,7 +6,7 @@ use std::error::Error;
 /// What `thread_reinforcer` of `pinwise-threads` prints.
 const PAGE: &str = include_str!("../../../docs/lab/fidelity-threads.md");
 /// Where its table of choices begins, and what the last line of it says.
-const BEGIN: &str = "The search's choice, *not fitted*:";
+const BEGIN: &str = "The search's choice. It is";
 const END: &str = "for the paper's reason.";
 
 pub(crate) fn section() -> Result<String, Box<dyn Error>> {

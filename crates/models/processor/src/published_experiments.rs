@@ -58,12 +58,66 @@ pub struct PublishedSlowdown {
     /// What was measured.
     pub experiment: BenchmarkExperiment,
     /// Execution time over that in isolation.
-    pub slowdown: f64,
-    /// Whether the paper prints the number; otherwise it says "negligible", "no slowdown" or "up
-    /// to".
-    pub exact: bool,
+    pub slowdown: PrintedSlowdown,
     /// The section and the figure.
     pub source: String,
+}
+
+/// What a paper says of a slowdown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PrintedSlowdown {
+    /// A number.
+    Number(f64),
+    /// From the first number to the second.
+    Range(f64, f64),
+    /// Words that stand for about this number: "negligible", "no slowdown", "up to".
+    Words(f64),
+}
+
+impl PrintedSlowdown {
+    /// How far `ours` is from what is printed, as a share. Inside a range it is 0.
+    pub fn off(self, ours: f64) -> f64 {
+        let printed = match self {
+            Self::Number(number) | Self::Words(number) => number,
+            Self::Range(from, to) => ours.clamp(from, to),
+        };
+        ours / printed - 1.0
+    }
+
+    /// Whether `ours` agrees: within 5 % of a number, inside a range.
+    pub fn agrees(self, ours: f64) -> bool {
+        match self {
+            Self::Number(_) | Self::Words(_) => self.off(ours).abs() <= 0.05,
+            Self::Range(..) => self.off(ours) == 0.0,
+        }
+    }
+}
+
+impl fmt::Display for PrintedSlowdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Range(from, to) => write!(f, "{from} to {to}"),
+            Self::Words(number) => write!(f, "~{number}"),
+        }
+    }
+}
+
+/// A value of the model that the paper does not print. It was found from some of its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InferredValue {
+    /// When a division of the other pipe starts.
+    Handover,
+    /// The cycles of `intdiv` in turn.
+    DivideLatency,
+    /// Which strand fetches after a load.
+    AfterLoad,
+    /// Which pipe the load/store unit serves first.
+    LoadStoreArbitration,
+    /// How long a line from the second level takes the first level's port.
+    Fill,
+    /// How much later a line from another row of the memory comes.
+    RowConflict,
 }
 
 /// Offsets are uniform below this many cycles: longer than any instruction and any pass through the
@@ -230,19 +284,48 @@ impl PublishedSlowdown {
             PublishedBenchmark::named(name)
                 .ok_or_else(|| format!("'{name}' is not a microbenchmark"))
         };
-        let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a number"));
+        let number =
+            |text: &str| text.parse::<f64>().map_err(|_| format!("'{text}' is not a number"));
+        // The table has the middle of a range, and the range in percent beside its source.
+        let range = source.split_once('(').and_then(|(_, range)| range.strip_suffix("%)"));
+        let slowdown = match (range.and_then(|range| range.split_once('-')), exact) {
+            (Some((from, to)), _) => {
+                PrintedSlowdown::Range(1.0 + number(from)? / 100.0, 1.0 + number(to)? / 100.0)
+            }
+            (None, "1") => PrintedSlowdown::Number(number(slowdown)?),
+            (None, _) => PrintedSlowdown::Words(number(slowdown)?),
+        };
         let experiment = BenchmarkExperiment {
             reference: benchmark(reference)?,
             stressor: benchmark(stressor)?,
             count: count.parse().map_err(|_| format!("'{count}' is not a count"))?,
             place: place.parse()?,
         };
-        Ok(Self {
-            experiment,
-            slowdown: number(slowdown)?,
-            exact: exact == "1",
-            source: source.into(),
-        })
+        Ok(Self { experiment, slowdown, source: source.into() })
+    }
+
+    /// The values of the model that were found from this figure. So it tests them only if another
+    /// figure fixes them, too. Without one, the figure follows from what the paper prints of the
+    /// processor.
+    pub fn inferred(&self) -> &'static [InferredValue] {
+        use InferredValue::{
+            AfterLoad, DivideLatency, Fill, Handover, LoadStoreArbitration, RowConflict,
+        };
+        use PublishedBenchmark::{Dcache, FpDiv, IntAdd, IntDiv, L2cache, Mem};
+        let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;
+        match (reference, stressor, place) {
+            (IntDiv, IntDiv, StressorPlace::Core) => &[Handover, DivideLatency],
+            (FpDiv, FpDiv, StressorPlace::Core) => &[Handover],
+            (FpDiv, FpDiv, StressorPlace::Pipe) if count > 3 => &[Handover],
+            (IntDiv, FpDiv, StressorPlace::Pipe | StressorPlace::Core)
+            | (FpDiv, IntDiv, StressorPlace::Pipe | StressorPlace::Core)
+            | (IntDiv, IntDiv, StressorPlace::Pipe) => &[DivideLatency],
+            (IntAdd, Dcache, StressorPlace::Pipe) => &[AfterLoad],
+            (Dcache, Dcache, StressorPlace::Core) => &[LoadStoreArbitration],
+            (L2cache, Dcache, StressorPlace::Pipe | StressorPlace::Core) => &[Fill],
+            (Mem, ..) => &[RowConflict],
+            _ => &[],
+        }
     }
 
     /// Why no model can agree with both this figure and the rest of the paper, if none can.
@@ -283,13 +366,14 @@ mod tests {
             count: 4,
             place: StressorPlace::Pipe,
         };
-        let figure = PublishedSlowdown {
-            experiment,
-            slowdown: 7.6,
-            exact: true,
-            source: "4.2 fig4b".into(),
-        };
+        let slowdown = PrintedSlowdown::Number(7.6);
+        let figure = PublishedSlowdown { experiment, slowdown, source: "4.2 fig4b".into() };
         assert_eq!(PublishedSlowdown::parse_all(csv), Ok(vec![figure]));
+        let range = csv.replace("fig4b", "(10-15%)");
+        let [figure] = &PublishedSlowdown::parse_all(&range).unwrap()[..] else { unreachable!() };
+        assert_eq!(figure.slowdown, PrintedSlowdown::Range(1.1, 1.15));
+        assert!(figure.slowdown.agrees(1.12) && !figure.slowdown.agrees(1.09));
+        assert!((figure.slowdown.off(1.045) + 0.05).abs() < 1e-9);
         let error = PublishedSlowdown::parse_all(&csv.replace("7.6", "much")).unwrap_err();
         assert_eq!(error, "line 3: 'much' is not a number");
     }

@@ -3,7 +3,9 @@
 
 use pinwise_processor::Processor;
 use pinwise_processor::program::PublishedBenchmark;
-use pinwise_processor::published_experiments::{self, BenchmarkExperiment, PublishedSlowdown};
+use pinwise_processor::published_experiments::{
+    self, BenchmarkExperiment, PrintedSlowdown, PublishedSlowdown,
+};
 
 /// Sets of start offsets. docs/lab/fidelity.md has more.
 const SETS: usize = 2;
@@ -40,8 +42,10 @@ fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
     let Some(csv) = published("characterization.csv") else { return };
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let mut figures = PublishedSlowdown::parse_all(&csv).unwrap();
-    figures.retain(|figure| figure.exact && figure.contradiction().is_none());
-    assert!(figures.len() >= 35, "{} figures", figures.len());
+    // No model value gives the range of mem beside others: docs/lab/fidelity.md.
+    let number = |figure: &PublishedSlowdown| matches!(figure.slowdown, PrintedSlowdown::Number(_));
+    figures.retain(|figure| number(figure) && figure.contradiction().is_none());
+    assert!(figures.len() >= 31, "{} figures", figures.len());
     let alone = published_experiments::run(
         &processor,
         &PublishedBenchmark::ALL.map(BenchmarkExperiment::alone),
@@ -56,9 +60,6 @@ fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
             .position(|&other| other == figure.experiment.reference)
             .unwrap();
         let slowdown = result.over(&alone[reference]);
-        assert!(
-            (slowdown.mean() / figure.slowdown - 1.0).abs() <= 0.05,
-            "{figure:?}: {slowdown:?}"
-        );
+        assert!(figure.slowdown.agrees(slowdown.mean()), "{figure:?}: {slowdown:?}");
     }
 }
