@@ -8,6 +8,7 @@
 //! - [`threads_truth`] asks the whole job there and judges what it announces.
 //! - [`phase_rates`] has what phases of programs do on one core, and [`run_queues`] simulates
 //!   minutes of a scheduler from that.
+//! - [`on_paper`] has workloads of the processor on paper, and the best that they can do.
 //! - [`rate`] says how often something was so. [`parallel`] uses all processors.
 
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@
 pub mod cells;
 pub mod compiled;
 pub mod metis;
+pub mod on_paper;
 pub mod parallel;
 pub mod phase_rates;
 pub mod rate;

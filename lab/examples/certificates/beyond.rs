@@ -2,8 +2,9 @@
 //! one role, more threads than contexts, or cores of two kinds.
 
 use crate::saved_results::SavedResults;
-use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};
-use pinwise_synthetic::{Contention, Demand, Disturbance};
+use crate::workloads::{Bed, Case, Group, NOISES};
+use pinwise_lab::on_paper::{self, space};
+use pinwise_synthetic::{Contention, Disturbance};
 use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, SharingTree};
 
 /// Seeds of their demands, used for nothing else.
@@ -28,22 +29,12 @@ fn case(number: usize, saved: &SavedResults) -> Case {
         _ => (Group::Hybrid, hybrid(), PIPELINE, [6, 4, 2][number % 3]),
     };
     let mut random = Random::new(SEEDS + number as u64);
-    let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
-    let mut each = |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
-    let time = each(0.6, 1.6);
     let levels = SharingTree::new(&machine, Alike::ByStructure).around(0).len();
-    let mut burden = vec![each(0.05, 0.4), each(0.0, 0.15), each(0.0, 0.006)];
+    let mut demand = on_paper::demand(3, &mut random);
     // The last is that of the whole machine.
-    burden.drain(1..4 - levels);
-    let demand = Demand {
-        time,
-        burden,
-        distance: each(0.0, 0.12)[0],
-        near: levels - 2,
-        cap: None,
-        needle: None,
-    };
-    let slow = between(0.5, 0.8);
+    demand.burden.drain(1..4 - levels);
+    demand.near = levels - 2;
+    let slow = 0.5 + (0.8 - 0.5) * random.unit();
     let (threads, contexts) = (roles.len() * instances, machine.allowed.len());
     let speeds: &[f64] = if group == Group::Hybrid { &[1.0, slow] } else { &[1.0] };
     let bed = Contention::new(machine, instances, roles, demand, Disturbance::default())
@@ -51,7 +42,7 @@ fn case(number: usize, saved: &SavedResults) -> Case {
     let per_context = if threads > contexts { PerContext::Any } else { PerContext::AtMost(1) };
     let space = space(&bed, per_context);
     let key = format!("beyond-{number}");
-    let (optimum, known) = saved.get(&format!("{key}-optimum"), || best_on_paper(&bed, &space));
+    let (optimum, known) = saved.get(&format!("{key}-optimum"), || on_paper::best(&bed, &space));
     Case {
         key,
         name: format!("{threads} threads on {contexts} contexts, {}", group.name()),

@@ -2,8 +2,8 @@
 
 use crate::frozen::Frozen;
 use crate::saved_results::SavedResults;
+use pinwise_lab::on_paper::{self, ENUMERABLE, ENUMERATED, space};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
-use pinwise_prediction::{Predictor, draw};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
@@ -85,15 +85,6 @@ impl Bed {
     }
 }
 
-/// Without disturbance, as if it were a prediction: what annealing goes by.
-struct Truth<'a>(&'a Contention);
-
-impl Predictor for Truth<'_> {
-    fn predict(&self, leaves: &[u32]) -> f64 {
-        self.0.truth(leaves)
-    }
-}
-
 const ROLES: [&str; 3] = ["R", "P", "T"];
 /// Workloads on paper whose threads slow each other down by a sum.
 const SUMS: usize = 28;
@@ -104,13 +95,6 @@ const HELD_OUT: usize = 21;
 /// Seeds of the workloads held out, used for nothing else.
 const UNUSED: u64 = 2042;
 pub(crate) const NOISES: [f64; 3] = [0.0, 0.002, 0.01];
-/// Annealings of a workload that cannot be enumerated.
-const RESTARTS: u64 = 6;
-const STEPS: usize = 150_000;
-/// Spaces up to this size are enumerated.
-const ENUMERABLE: u32 = 10_000;
-const ENUMERATED: &str = "enumerated";
-
 /// Workloads on paper: demands drawn from fixed seeds, with noise alternating between 0, 0.2 and 1
 /// %. Most have 24 threads on an 8x2x4 processor, every seventh 6 and every seventh 12. Number 9
 /// has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each
@@ -157,18 +141,13 @@ impl Case {
             _ => UNUSED + (number - SEEN) as u64,
         };
         let mut random = Random::new(seed);
-        let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
-        let mut each =
-            |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
-        let time = each(0.6, 1.6);
-        let burden = vec![each(0.05, 0.4), each(0.0, 0.15), each(0.0, 0.006)];
-        let distance = each(0.0, 0.12)[0];
+        let mut demand = on_paper::demand(ROLES.len(), &mut random);
         let instances = match number % 7 {
             3 => 2,
             5 => 4,
             _ => 8,
         };
-        let mut demand = Demand { time, burden, distance, near: 1, cap: None, needle: None };
+        let mut each = |low: f64, high: f64| ROLES.map(|_| low + (high - low) * random.unit());
         let machine = Machine::from_shape("8x2x4").expect("a valid shape");
         let bed = |demand: &Demand| {
             Contention::new(
@@ -190,7 +169,7 @@ impl Case {
             }
             20 => {
                 let free: f64 =
-                    saved.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
+                    saved.get(&format!("{key}-free"), || on_paper::best(&bed(&demand), &space).0);
                 demand.cap = Some(0.9 * free);
                 name.push_str(", capped link");
             }
@@ -215,7 +194,7 @@ impl Case {
         }
         let bed = bed(&demand).crowded(crowding);
         let (optimum, known) = saved.get(&format!("{key}-optimum"), || {
-            let (best, known) = best_on_paper(&bed, &space);
+            let (best, known) = on_paper::best(&bed, &space);
             if group != Group::Needle {
                 return (best, known);
             }
@@ -309,29 +288,6 @@ impl Case {
     pub(crate) fn is_enumerated(&self) -> bool {
         self.known == ENUMERATED
     }
-}
-
-/// All assignments of the workload of a testbed.
-pub(crate) fn space(bed: &dyn Testbed, per_context: PerContext) -> Space {
-    let tree = SharingTree::new(bed.machine(), Alike::ByStructure);
-    Space::new(tree, bed.workload().threads.len(), per_context).expect("there is room")
-}
-
-/// The best of a space, and how it is known.
-pub(crate) fn best_on_paper(bed: &Contention, space: &Space) -> (f64, String) {
-    let truth = Truth(bed);
-    if space.count() <= ENUMERABLE.into() {
-        let best = space.classes().map(|class| truth.predict(class.leaves())).fold(0.0, f64::max);
-        return (best, ENUMERATED.to_owned());
-    }
-    let anneal =
-        |seed| truth.predict(draw(&truth, space, 1e-5, STEPS, &mut Random::new(seed)).leaves());
-    // Where contexts have any number of threads, annealings end far apart.
-    let restarts = if space.per_context() == PerContext::Any { 8 * RESTARTS } else { RESTARTS };
-    let ends: Vec<f64> = (0..restarts).map(anneal).collect();
-    let best = ends.iter().copied().fold(0.0, f64::max);
-    let reached = ends.iter().filter(|end| **end > best * 0.999).count();
-    (best, format!("annealed, {reached} of {restarts} within 0.1 %"))
 }
 
 /// The best of the assignments in which all instances have a core each, and are alike.
