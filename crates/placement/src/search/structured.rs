@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn instances_are_together_and_apart_and_all_are_allowed_once() {
-        let workload = Workload::new("pipelines", &vec![&["R", "P", "T"][..]; 8]);
+        let workload = Workload::new("pipelines", &[&["R", "P", "T"][..]; 8]);
         let tree = SharingTree::new(&Machine::from_shape("8x2x4").unwrap(), Alike::ByStructure);
         let space = Space::new(tree, 24, PerContext::AtMost(1)).unwrap();
         let chosen = structured(&workload, &space);

@@ -54,7 +54,7 @@ pub struct FittedPipeline {
     /// See [`FittedPipeline::error`].
     error: f64,
     /// `None` if its parameters were given.
-    posterior: Option<fit::Posterior>,
+    posterior: Option<Box<fit::Posterior>>,
 }
 
 /// What one assignment goes through while fitting; kept from one to the next.

@@ -113,7 +113,7 @@ impl PipelinePredictor {
         let compact = Compact::new(self, &fit.parameters);
         let CurveFit { parameters, error: spread, .. } = fit;
         let posterior = Posterior { pipeline: self.clone(), parameters, free, factor, spread };
-        Some(FittedPipeline { compact, error, posterior: Some(posterior) })
+        Some(FittedPipeline { compact, error, posterior: Some(Box::new(posterior)) })
     }
 
     /// For assignments with co-runners on the domains of `shared` levels. `free` parameters are
