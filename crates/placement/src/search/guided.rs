@@ -233,6 +233,12 @@ impl Guided {
         drawn.iter().map(|drawn| pinned(drawn, purpose)).collect()
     }
 
+    /// The next trials of instances alone; `None` if all are made.
+    fn measure_alone(&mut self, view: &mut View<'_>) -> Option<Next> {
+        let next = self.solo.as_mut()?.next(view);
+        (!matches!(next, Next::Done(_))).then_some(next)
+    }
+
     /// The bound from instances alone, once it is known.
     fn alone(&self, view: &View<'_>) -> Option<Alone> {
         self.solo.as_ref()?.alone(view.history, view.question.confidence)
@@ -295,6 +301,12 @@ impl Proposer for Guided {
                     return Next::Round(first);
                 }
                 GuidedStage::Lessons(count) if count < self.lessons(view.history) => {
+                    // Nothing follows these lessons.
+                    if !self.has_block(view.history)
+                        && let Some(next) = self.measure_alone(view)
+                    {
+                        return next;
+                    }
                     let models = self.learn(view.history);
                     let lesson = Self::lesson(&models, view);
                     self.stage = GuidedStage::Lessons(count.saturating_add(LESSON));
@@ -309,9 +321,9 @@ impl Proposer for Guided {
                     }
                 }
                 GuidedStage::Lessons(_) => self.stage = GuidedStage::Alone,
-                GuidedStage::Alone => match self.solo.as_mut().map(|solo| solo.next(view)) {
-                    Some(Next::Done(_)) | None => self.stage = GuidedStage::Uniform,
+                GuidedStage::Alone => match self.measure_alone(view) {
                     Some(next) => return next,
+                    None => self.stage = GuidedStage::Uniform,
                 },
                 GuidedStage::Uniform => {
                     self.stage = GuidedStage::Favourites(None);
