@@ -1,8 +1,8 @@
 //! The guided search. A predictor that learns on the way chooses what to measure, and the bound
 //! comes from its error.
 //!
-//! 1. Assignments that you might pick by hand ([`structured`]), and [`FIRST`] random ones. From them
-//!    a [`Modeler`] learns how much each sharing costs or gains.
+//! 1. Assignments that you might pick by hand ([`structured`]), and [`FIRST`] random ones. From
+//!    them a [`Modeler`] learns how much each sharing costs or gains.
 //! 2. *Lessons* of [`LESSON`] trials. Each is the favourite of a predictor that the measurements
 //!    also allow, drawn by how likely it is (Thompson sampling). So it is good, or too little is
 //!    known of it. The predictor learns anew before each lesson. It can only learn the top near

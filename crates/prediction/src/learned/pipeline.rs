@@ -54,7 +54,7 @@ pub struct FittedPipeline {
     /// See [`FittedPipeline::error`].
     error: f64,
     /// `None` if its parameters were given.
-    posterior: Option<Box<fit::Posterior>>,
+    posterior: Option<Box<fit::LaplacePosterior>>,
 }
 
 /// What one assignment goes through while fitting; kept from one to the next.

@@ -22,7 +22,7 @@ use pinwise_topology::Random;
 /// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair, and
 /// log β.
 const PRIOR: [f64; 5] = [1.0, 0.1, 0.5, 0.1, 1.0];
-/// What the others on a full domain together add to the logarithm of a thread's slowness, by the
+/// What the others on a full domain together add to the logarithm of a thread's slowness: the
 /// standard deviation of the prior. A domain of more contexts has more of what is shared. So each
 /// of the others weighs less there.
 const FULL: f64 = 1.2;
@@ -112,7 +112,8 @@ impl PipelinePredictor {
         }
         let compact = Compact::new(self, &fit.parameters);
         let CurveFit { parameters, error: spread, .. } = fit;
-        let posterior = Posterior { pipeline: self.clone(), parameters, free, factor, spread };
+        let posterior =
+            LaplacePosterior { pipeline: self.clone(), parameters, free, factor, spread };
         Some(FittedPipeline { compact, error, posterior: Some(Box::new(posterior)) })
     }
 
@@ -357,7 +358,7 @@ impl PipelinePredictor {
 
 /// Parameters as likely as the measurements leave them: about the fit, normal (Laplace).
 #[derive(Clone, Debug)]
-pub(super) struct Posterior {
+pub(super) struct LaplacePosterior {
     pipeline: PipelinePredictor,
     parameters: Vec<f64>,
     free: Vec<usize>,
@@ -366,7 +367,7 @@ pub(super) struct Posterior {
     spread: f64,
 }
 
-impl Posterior {
+impl LaplacePosterior {
     /// One draw.
     pub(super) fn draw(&self, random: &mut Random) -> Compact {
         let normal: Vec<f64> = self.free.iter().map(|_| random.normal()).collect();
