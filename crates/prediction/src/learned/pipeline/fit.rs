@@ -19,8 +19,8 @@ use super::{Compact, FitWorkspace, FittedPipeline, PipelinePredictor, SHARPNESS}
 use crate::learned::ridge::{Cholesky, dot, solve};
 use pinwise_topology::Random;
 
-/// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair, and
-/// log β.
+/// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair,
+/// and log β.
 const PRIOR: [f64; 5] = [1.0, 0.1, 0.5, 0.1, 1.0];
 /// What the others on a full domain together add to the logarithm of a thread's slowness: the
 /// standard deviation of the prior. A domain of more contexts has more of what is shared. So each
