@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p pinwise-lab --example anytime` prints the tables of docs/lab/anytime.md
 //! in Markdown. `--quick` takes a quarter of the workloads. Name sets of workloads (`screen`,
-//! `confirm`, `held-out`) or searches (`place`, `random`, `climb`, ...) to run only these. Seeds are
+//! `confirm`, `held-out`) or searches (`place`, `random`, `climb`, …) to run only these. Seeds are
 //! fixed, so a second run prints the same text.
 
 mod peers;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         name == "--quick" || SETS.iter().chain(&searches).any(|known| known == name)
     };
     if !named.iter().all(is_known) {
-        eprintln!("usage: anytime [--quick] [{}|{}]...", SETS.join("|"), searches.join("|"));
+        eprintln!("usage: anytime [--quick] [{}|{}]…", SETS.join("|"), searches.join("|"));
         return ExitCode::from(2);
     }
     let is_named = |name: &str| named.iter().any(|named| named == name);
