@@ -225,7 +225,8 @@ fn comparison(found: &[(PacketProgram, usize, usize, Difference)]) -> String {
     let (_, most_even) = range(&even_losses);
     format!(
         "\nThe paper prints these of two, three and four instances. Nothing in the model was found \
-         from them, but\nfor the mixes of the programs' instructions ([simulator.md](simulator.md)). \
+         from them, but\nfor the mixes of the programs' instructions \
+         ([simulator.md](simulator.md)). \
          *Agrees*: a range\ncontains every value; a number is within 10 % of the mean of the three \
          programs; what grows does so\nfor each program.\n\n\
          | figure | paper | here: two, three, four instances | agrees |\n|---|---|---|---|\n\

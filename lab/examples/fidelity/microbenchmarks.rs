@@ -55,7 +55,8 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
         the same pipe (*pipe*), in the core's other pipe (*core*), or on another core\n\
         (*chip*). If a pipe is full, the rest runs in the other pipe. *~* means that the paper \
         gives no\nnumber but \"negligible\", \"no slowdown\" or \"up to\". *agrees*: *yes* within \
-        5 % of a number, or\ninside a range. *found from it*: the value of the model that was found \
+        5 % of a number, or\ninside a range. *found from it*: the value of the model that was \
+        found \
         from this figure. Such a row\nshows a fit. A *no* that contradicts other figures of the \
         paper has the reason.\n\n| reference | with | paper | simulated | range | difference | \
         agrees | found from it | source \
@@ -128,7 +129,8 @@ impl Counts {
         format!(
             "\nThe paper prints {numbers} numbers and {} ranges.\n\n- {free} of {all} numbers that \
              nothing was found from agree within 5 %.\n- {fitted} of {of} numbers that a value was \
-             found from agree.\n- {contradict} numbers contradict others or are bistable.\n- {} of {} \
+             found from agree.\n- {contradict} numbers contradict others or are bistable.\n- {} \
+             of {} \
              ranges contain the simulated slowdown.\n",
             ranges[1], ranges[0], ranges[1]
         )

@@ -44,7 +44,8 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
     let mut text = format!(
         "## Packet pipelines on the whole processor\n\nTwo instances of each variant of IPFwd, six \
-         threads, ran in each of their {} different\nassignments. Each had {REPEATS} windows of {} cycles from \
+         threads, ran in each of their {} \
+         different\nassignments. Each had {REPEATS} windows of {} cycles from \
          different starts.\n\n- *Loss*: how much less than the best.\n- *Naive*: each thread on a \
          random context, so an assignment counts as often as there are ways to\nmake it.\n- \
          *Balanced*: thread counts differ by at most one between used cores, and between the \
