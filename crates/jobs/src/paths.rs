@@ -141,14 +141,19 @@ fn bytes_of(name: &str, file: &Path) -> Result<Vec<u8>, UnreadReason> {
     if name.is_empty() && file == Path::new("") {
         return Err(UnreadReason::Unnamed);
     }
-    let opened = File::open(file).map_err(|error| match error.kind() {
+    let missing = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => UnreadReason::Missing,
         _ => error.into(),
-    })?;
-    // A device would fill the memory.
-    if !opened.metadata()?.is_file() {
+    };
+    // A device would fill the memory. Opening a FIFO would wait for its writer.
+    let about = std::fs::metadata(file).map_err(missing)?;
+    if !about.is_file() {
         return Err(io::Error::other("it is no regular file").into());
     }
+    if about.len() > LARGEST_BINARY {
+        return Err(io::Error::other("it is larger than 4 GiB").into());
+    }
+    let opened = File::open(file).map_err(missing)?;
     let mut bytes = Vec::new();
     opened.take(LARGEST_BINARY).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -309,7 +309,11 @@ impl RecordedProfile {
                 it.profile.paths.iter().map(|path| path.count * windows(&it.seen.fragments))
             })
             .sum();
-        let depth = totals.branches as f64 / (totals.samples as f64).max(1.0);
+        // BOLT's text has no samples: each of its branches stands for itself.
+        let depth = match totals.samples {
+            0 => 1.0,
+            samples => totals.branches as f64 / samples as f64,
+        };
         let mut groups = BTreeMap::new();
         let mut paths = Vec::new();
         for (number, binary) in binaries.iter().enumerate() {
@@ -428,8 +432,12 @@ impl RecordedProfile {
 fn check_build(found: Option<&[u8]>, recorded: &BTreeSet<Box<[u8]>>) -> Result<(), UnreadReason> {
     let text = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match (found, recorded.first()) {
-        // perf 3 to 5 pad short ids with zeros.
-        (Some(found), Some(first)) if !recorded.iter().any(|id| id.starts_with(found)) => {
+        // perf 3 to 5 pad short ids with zeros. All keep the first 20 bytes of longer ones.
+        (Some(found), Some(first))
+            if !recorded
+                .iter()
+                .any(|id| id.starts_with(found) || (id.len() == 20 && found.starts_with(id))) =>
+        {
             Err(UnreadReason::OtherBuild { found: text(found), recorded: text(first) })
         }
         _ => Ok(()),

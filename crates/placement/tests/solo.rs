@@ -76,20 +76,19 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
             .iter()
             .filter(|record| matches!(record.trial.setting, Setting::Profile(_)))
             .count();
-        // Eleven assignments of one instance, twice; with noise the best few four times more. 0.2 %
-        // is where that begins.
-        assert!((22..=66).contains(&alone) && (noise > 0.0 || alone == 22), "{alone}");
+        // Eleven assignments of one instance, twice; with noise the best few four times more.
+        assert!((22..=66).contains(&alone) && (noise > 0.005 || alone == 22), "{alone}");
     }
 }
 
 #[test]
-fn a_small_budget_has_the_bound_too() {
+fn a_budget_too_small_to_learn_from_has_the_bound_too() {
     let (outcome, _) = run(200, None, bed(2, demand(), 0.0));
     assert_eq!(outcome.bound.method, BoundMethod::Solo);
     assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
 }
 
-/// How many of the first 300 trials are of instances alone, and how many of random assignments.
+/// How many of the first 200 trials are of instances alone, and how many of random assignments.
 /// They have 1.5 s, and a trial takes 50 ms.
 fn shares(seconds: u64) -> (usize, usize) {
     let start = Duration::from_millis(1500);
@@ -100,7 +99,7 @@ fn shares(seconds: u64) -> (usize, usize) {
     let mut search = PlacementSearch::new(&question, &tree(), testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     let mut elapsed = Duration::ZERO;
-    while let (Step::Measure(trial), ..300) = (search.step(&records), records.len()) {
+    while let (Step::Measure(trial), ..200) = (search.step(&records), records.len()) {
         elapsed += match trial.setting {
             Setting::Profile(_) => start,
             _ => Duration::from_millis(50),
@@ -126,7 +125,8 @@ fn instances_that_take_a_start_to_measure_do_not_use_up_the_time() {
 
 #[test]
 fn a_budget_with_room_for_one_block_is_guided() {
-    // 500 measurements are about what 30 s are on a machine.
+    // 500 measurements leave 321 for searching, about what 30 s are on a machine. The guided search
+    // takes 302 with one block.
     let (outcome, _) = run(500, None, bed(4, demand(), 0.002));
     assert!(matches!(outcome.strategy[0], StrategyReason::Guided { .. }), "{:?}", outcome.strategy);
 }

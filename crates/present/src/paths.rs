@@ -34,8 +34,8 @@ pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
     let of = match &names[..] {
         [one] => (*one).to_owned(),
         [one, others @ ..] => {
-            let others = counted(others.len() as u64, "other");
-            format!("{one} and {others}").replace("others", "other binaries")
+            let binaries = if others.len() == 1 { "binary" } else { "binaries" };
+            format!("{one} and {} other {binaries}", others.len())
         }
         [] => String::new(),
     };

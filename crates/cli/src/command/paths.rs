@@ -10,7 +10,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use document::PathsJson;
 use pinwise_jobs::{PathsError, PathsRequest, profile_paths};
-use pinwise_paths::{PathMethod, RecordedProfile, autofdo_text, folded_text, preaggregated_text};
+use pinwise_paths::{
+    Addressing, PathMethod, RecordedProfile, autofdo_text, folded_text, preaggregated_text,
+};
 use pinwise_present::recorded_name;
 use pinwise_report::paths_page;
 use record::PathsRecord;
@@ -164,7 +166,13 @@ fn exported(profile: &RecordedProfile, format: &str) -> anyhow::Result<String> {
             Err(Usage(format!("BOLT needs addresses of the binary: {why}")).into())
         }
         (_, Some(binary), _) => Ok(autofdo_text(&binary.at_file_offsets())),
-        (_, None, Some(unread)) => Ok(autofdo_text(&unread.seen)),
+        (_, None, Some(unread)) if unread.seen.addressing == Addressing::FileOffsets => {
+            Ok(autofdo_text(&unread.seen))
+        }
+        (_, None, Some(_)) => {
+            Err(Usage("AutoFDO needs offsets in the file: name the program with --binary".into())
+                .into())
+        }
         (_, None, None) => Err(Usage("no sampled branch lies in a binary".into()).into()),
     }
 }

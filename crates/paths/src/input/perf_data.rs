@@ -511,7 +511,8 @@ fn take_sample(
     match PerfSample::parse(layout, &record.body) {
         Some(sample) => {
             let process = if is_guests(record.misc) { GUEST } else { sample.process };
-            sums.totals.by_branches += u64::from(layout.counts_branches);
+            let counts = layout.counts_branches && !sample.stack.is_empty();
+            sums.totals.by_branches += u64::from(counts);
             sums.add(process, sample.address, &sample.stack);
         }
         None => sums.totals.unreadable_samples += 1,

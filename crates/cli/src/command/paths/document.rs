@@ -223,10 +223,12 @@ fn seen_binary(name: &str, branches: u64, seen: &BinaryBranches) -> SeenBinaryJs
         dropped: dropped(&seen.dropped),
         ranges: RangesJson {
             distinct: runs.len(),
-            count: runs.values().sum(),
+            count: runs.values().copied().fold(0, u64::saturating_add),
             bytes: runs
                 .iter()
-                .map(|(run, times)| (run.end - run.start).saturating_add(1).saturating_mul(*times))
+                .map(|(run, times)| {
+                    run.end.saturating_sub(run.start).saturating_add(1).saturating_mul(*times)
+                })
                 .fold(0, u64::saturating_add),
             list: runs
                 .iter()

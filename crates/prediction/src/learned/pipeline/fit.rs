@@ -17,22 +17,10 @@
 
 use super::{Compact, FitWorkspace, FittedPipeline, PipelinePredictor, SHARPNESS};
 use crate::learned::ridge::{Cholesky, dot, solve};
-use pinwise_topology::Random;
 
-/// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair,
-/// and log β.
-const PRIOR: [f64; 5] = [1.0, 0.1, 0.5, 0.1, 1.0];
-/// What the others on a full domain together add to the logarithm of a thread's slowness: the
-/// standard deviation of the prior. A domain of more contexts has more of what is shared. So each
-/// of the others weighs less there.
-const FULL: f64 = 1.2;
-/// The most that one of them weighs, likewise.
-const WEIGHT: f64 = 0.3;
-/// What is expected of a weight, as a share of its standard deviation: sharing costs.
-const COSTS: f64 = 0.5;
-/// How much less than the weight itself it differs between the kinds that are disturbed. A kind
-/// that demands much disturbs all others.
-const LIKEWISE: f64 = 0.4;
+/// Standard deviations of the prior. They are of a base, a weight or a partner's worth, a
+/// curvature, a pair, and log β.
+const PRIOR: [f64; 5] = [1.0, 0.3, 0.5, 0.1, 1.0];
 /// How much smaller the cross-validation error has to be with pairs. A near tie is no evidence, and
 /// rounding would decide it.
 const PAIRS: f64 = 0.9;
@@ -96,25 +84,20 @@ impl PipelinePredictor {
         let shared = self.shared(&rows);
         let plain = self.fitted(&shared, false);
         let fits = slowest.chain([None]).map(|slowest| {
-            let prior = self.prior_mean(level, &shared, slowest);
+            let prior = self.prior_mean(level, slowest);
             (self.descend(&rows, &shared, &prior, &prior, &plain), prior)
         });
         let (mut fit, prior) = fits.min_by(|a, b| a.0.minimized.total_cmp(&b.0.minimized))?;
-        let (mut error, mut factor) = self.left_out(&rows, &shared, &fit, &plain)?;
-        let mut free = plain;
+        let mut error = self.left_out(&rows, &shared, &fit, &plain)?;
         let every = self.fitted(&shared, true);
-        if every.len() > free.len() {
+        if every.len() > plain.len() {
             let paired = self.descend(&rows, &shared, &prior, &fit.parameters, &every);
             let then = self.left_out(&rows, &shared, &paired, &every);
-            if let Some(then) = then.filter(|(then, _)| *then < PAIRS * error) {
-                (fit, (error, factor), free) = (paired, then, every);
+            if let Some(then) = then.filter(|then| *then < PAIRS * error) {
+                (fit, error) = (paired, then);
             }
         }
-        let compact = Compact::new(self, &fit.parameters);
-        let CurveFit { parameters, error: spread, .. } = fit;
-        let posterior =
-            LaplacePosterior { pipeline: self.clone(), parameters, free, factor, spread };
-        Some(FittedPipeline { compact, error, posterior: Some(Box::new(posterior)) })
+        Some(FittedPipeline { compact: Compact::new(self, &fit.parameters), error })
     }
 
     /// For assignments with co-runners on the domains of `shared` levels. `free` parameters are
@@ -131,7 +114,7 @@ impl PipelinePredictor {
 
     /// What is expected where performance is e^`level` in the middle and threads of one kind, or
     /// none, are the slowest.
-    fn prior_mean(&self, level: f64, shared: &[bool], slowest: Option<usize>) -> Vec<f64> {
+    fn prior_mean(&self, level: f64, slowest: Option<usize>) -> Vec<f64> {
         let middle = (self.instances.len() as f64).ln() - level;
         let base = |base: usize| {
             let faster = slowest.is_some_and(|slowest| base % self.kinds != slowest);
@@ -139,60 +122,11 @@ impl PipelinePredictor {
         };
         let mut mean: Vec<f64> = (0..self.bases).map(base).collect();
         mean.resize(self.parameters, 0.0);
-        for level in (0..shared.len()).filter(|level| shared[*level]) {
-            let weights = self.weight(level, 0, 0)..self.partner(level, 0, 0);
-            mean[weights].fill(COSTS * self.weight_spread(level));
-        }
         mean[self.sharpest()] = SHARPNESS.ln();
         mean
     }
 
-    /// The standard deviation of the prior of a weight at a level.
-    fn weight_spread(&self, level: usize) -> f64 {
-        let domains = &self.levels.domains[level];
-        let count = domains.iter().max().map_or(1, |last| last + 1);
-        let others = (domains.len() as f64 / count as f64 - 1.0).max(1.0);
-        (FULL / others).min(WEIGHT)
-    }
-
-    /// The variances of a weight at a level: what all kinds that are disturbed have together, and
-    /// each by itself.
-    pub(super) fn weight_variances(&self, level: usize) -> (f64, f64) {
-        let whole = self.weight_spread(level).powi(2);
-        (whole, LIKEWISE * LIKEWISE * whole)
-    }
-
-    /// The precision of the prior: the entries of its lower triangle that are not 0. What a kind
-    /// weighs on each of the kinds varies together.
-    pub(super) fn precision(&self) -> Vec<(usize, usize, f64)> {
-        let mut entries: Vec<(usize, usize, f64)> = (0..self.parameters)
-            .filter(|parameter| !self.is_weight(*parameter))
-            .map(|parameter| (parameter, parameter, self.prior_spread(parameter).powi(-2)))
-            .collect();
-        for (level, _) in self.levels.domains.iter().enumerate() {
-            let ((whole, own), kinds) = (self.weight_variances(level), self.kinds as f64);
-            // Of own · 1 + whole · J, J all ones, by Sherman and Morrison.
-            let together = whole / (own * (own + kinds * whole));
-            for other in 0..self.kinds {
-                for a in 0..self.kinds {
-                    for b in 0..=a {
-                        let alone = if a == b { 1.0 / own } else { 0.0 };
-                        let [a, b] = [a, b].map(|kind| self.weight(level, kind, other));
-                        entries.push((a, b, alone - together));
-                    }
-                }
-            }
-        }
-        entries
-    }
-
-    fn is_weight(&self, parameter: usize) -> bool {
-        let each = 2 * self.kinds * self.kinds + 1;
-        (self.bases..self.pairs).contains(&parameter)
-            && (parameter - self.bases) % each < self.kinds * self.kinds
-    }
-
-    /// The standard deviation of the prior of a parameter that is no weight.
+    /// The standard deviation of the prior of a parameter.
     fn prior_spread(&self, parameter: usize) -> f64 {
         let of_level = parameter.saturating_sub(self.bases) % (2 * self.kinds * self.kinds + 1);
         if parameter < self.bases {
@@ -257,15 +191,9 @@ impl PipelinePredictor {
             };
             rows.iter().map(|row| row.weight * residual(row, work).powi(2)).sum()
         };
-        let precision = self.precision();
-        let penalty = |at: &[f64]| -> f64 {
-            let term = |&(a, b, precision): &(usize, usize, f64)| {
-                let twice = if a == b { 1.0 } else { 2.0 };
-                twice * precision * (at[a] - prior[a]) * (at[b] - prior[b])
-            };
-            precision.iter().map(term).sum()
-        };
-        let place = places(free, p);
+        let spread: Vec<f64> = (0..p).map(|k| self.prior_spread(k)).collect();
+        let penalty =
+            |at: &[f64]| -> f64 { (0..p).map(|k| ((at[k] - prior[k]) / spread[k]).powi(2)).sum() };
         let mut squares = residuals(&at, &mut work);
         let mut gradient = vec![0.0; p];
         for _ in 0..STEPS {
@@ -282,13 +210,10 @@ impl PipelinePredictor {
                     .for_each(|(right, slope)| *right += row.weight * slope * residual);
             }
             let ridge = error * error;
-            gram.add_prior(&precision, &place, ridge);
-            for &(a, b, precision) in &precision {
-                for (own, other) in [(a, b), (b, a)].iter().take(if a == b { 1 } else { 2 }) {
-                    if let Some(own) = place[*own] {
-                        right[own] -= ridge * precision * (at[*other] - prior[*other]);
-                    }
-                }
+            for (i, &k) in free.iter().enumerate() {
+                let precision = ridge / spread[k].powi(2);
+                *gram.diagonal(i) += precision;
+                right[i] -= precision * (at[k] - prior[k]);
             }
             let objective = squares + ridge * penalty(&at);
             let mut improved = false;
@@ -323,15 +248,15 @@ impl PipelinePredictor {
         CurveFit { parameters: at, error, minimized }
     }
 
-    /// The generalized cross-validation error of a fit, weighted as it was, and the factor of its
-    /// normal equations; `None` if it is no minimum.
+    /// The generalized cross-validation error of a fit, weighted as it was; `None` if it is no
+    /// minimum.
     fn left_out(
         &self,
         rows: &[WeighedMeasurement],
         shared: &[bool],
         fit: &CurveFit,
         free: &[usize],
-    ) -> Option<(f64, Cholesky)> {
+    ) -> Option<f64> {
         let mut work = self.workspace(shared, free);
         let mut gram = Gram::new(free.len());
         let mut gradient = vec![0.0; self.parameters];
@@ -345,45 +270,16 @@ impl PipelinePredictor {
             gram.add(&own, row.weight);
             slopes.push(own);
         }
-        gram.add_prior(&self.precision(), &places(free, self.parameters), fit.error.powi(2));
+        for (i, &k) in free.iter().enumerate() {
+            *gram.diagonal(i) += (fit.error / self.prior_spread(k)).powi(2);
+        }
         let factor = Cholesky::new(gram.lower, free.len())?;
         let leverage = |(row, slopes): (&WeighedMeasurement, &Vec<f64>)| {
             row.weight * dot(slopes, &factor.solve(slopes))
         };
         let mean = rows.iter().zip(&slopes).map(leverage).sum::<f64>() / rows.len() as f64;
-        let error = (squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3);
-        Some((error.max(LEAST_ERROR), factor))
+        Some(((squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3)).max(LEAST_ERROR))
     }
-}
-
-/// Parameters as likely as the measurements leave them: about the fit, normal (Laplace).
-#[derive(Clone, Debug)]
-pub(super) struct LaplacePosterior {
-    pipeline: PipelinePredictor,
-    parameters: Vec<f64>,
-    free: Vec<usize>,
-    /// Of the precision times `spread` squared.
-    factor: Cholesky,
-    spread: f64,
-}
-
-impl LaplacePosterior {
-    /// One draw.
-    pub(super) fn draw(&self, random: &mut Random) -> Compact {
-        let normal: Vec<f64> = self.free.iter().map(|_| random.normal()).collect();
-        let mut parameters = self.parameters.clone();
-        for (&parameter, by) in self.free.iter().zip(self.factor.back_solve(normal)) {
-            parameters[parameter] += self.spread * by;
-        }
-        Compact::new(&self.pipeline, &parameters)
-    }
-}
-
-/// By parameter, where it is among those that are free.
-fn places(free: &[usize], parameters: usize) -> Vec<Option<usize>> {
-    let mut places = vec![None; parameters];
-    free.iter().enumerate().for_each(|(place, parameter)| places[*parameter] = Some(place));
-    places
 }
 
 /// A symmetric matrix, its lower triangle row by row.
@@ -403,15 +299,6 @@ impl Gram {
         for (i, &own) in vector.iter().enumerate().filter(|(_, own)| **own != 0.0) {
             let row = &mut self.lower[i * self.width..=i * self.width + i];
             row.iter_mut().zip(vector).for_each(|(sum, other)| *sum += weight * own * other);
-        }
-    }
-
-    /// Adds the precision of a prior, times `by`.
-    fn add_prior(&mut self, precision: &[(usize, usize, f64)], place: &[Option<usize>], by: f64) {
-        for &(a, b, precision) in precision {
-            if let (Some(a), Some(b)) = (place[a], place[b]) {
-                self.lower[a.max(b) * self.width + a.min(b)] += by * precision;
-            }
         }
     }
 
