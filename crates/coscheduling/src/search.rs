@@ -340,8 +340,8 @@ pub(crate) mod fixture {
         records
     }
 
-    /// The records of a search that measures everything once, and the best pairing anew, of so many
-    /// runs each.
+    /// The records of a search. It measures everything once, and the best pairing again. Each
+    /// measurement has so many runs.
     pub(crate) fn records_of(testbed: &mut Noisy, runs: usize) -> Vec<Record> {
         testbed.runs = runs;
         let programs = testbed.slowdowns.len();

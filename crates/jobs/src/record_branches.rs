@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// records of AMD's Zen 3 take an event of their own.
 const EVENTS: [&str; 3] = ["instructions:u", "cycles:u", "branch-brs:u"];
 
-/// A sample is taken after so many events: a prime, so that no loop keeps its step.
+/// Events between two samples. The number is prime, so no loop keeps its step.
 const PERIOD: &str = "500009";
 
 /// A program whose branches are to be recorded.

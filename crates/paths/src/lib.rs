@@ -38,8 +38,8 @@ pub use path::{Path, PathEnd};
 pub use profile::{PathCount, PathMethod, PathProfile};
 pub use program_graph::ProgramGraph;
 pub use recorded_profile::{
-    PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, SharedInstruction, UnreadBinary,
-    UnreadReason,
+    CONFIDENCE, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, SharedInstruction,
+    UnreadBinary, UnreadReason,
 };
 pub use samples::{Addressing, BinaryBranches, BranchRecording, Dropped, RecordingTotals};
 pub use segments::{NotElf, Segments};

@@ -1,20 +1,21 @@
 //! A path profile: how often each path ran, and how far that is known.
 //!
-//! An interval comes from resampling. Each replicate gives every fragment a random weight, of the
-//! gamma distribution whose mean is how often it was sampled (the Bayesian bootstrap, Rubin 1981).
-//! Then the counts are estimated again. Sampling is one reason why counts are uncertain. The other
-//! is that fragments may not tell paths apart: two choices that no fragment spans may go together
-//! in several ways. Then the estimate stays where its prior put it. So each replicate also begins
-//! at a prior of its own, in which every candidate is multiplied with a random factor. It has the
-//! gamma distribution of shape one half: so shares among paths that nothing tells apart have the
-//! Dirichlet distribution that Jeffreys gives to the unknown shares of a multinomial one. Where
-//! fragments decide, the steps of the estimate undo that. Where they do not, the interval is wide.
+//! An interval comes from resampling (the Bayesian bootstrap, Rubin 1981). Each replicate gives
+//! every fragment a random weight. It has the gamma distribution whose mean is how often the
+//! fragment was sampled. Then the counts are estimated again.
 //!
-//! Replicates have only what was seen, and a path that was seen `n` times may well have had
-//! `n + 1` sightings. The exact limits of a Poisson mean take the lower one from the gamma
-//! distribution of shape `n`, and the upper one from that of shape `n + 1` (Garwood, "Fiducial
-//! Limits for the Poisson Distribution", Biometrika 28, 1936). So does the upper end here. What one
-//! sighting counts is the variance of replicates divided by their mean.
+//! Counts are also uncertain because fragments may not tell paths apart. Two choices that no
+//! fragment spans may go together in several ways. Then the estimate stays where its prior put it.
+//! So each replicate multiplies the prior of every candidate with a random factor. The factor has
+//! the gamma distribution of shape one half. Shares of paths that nothing tells apart then have the
+//! Dirichlet distribution of Jeffreys' prior. Where fragments decide, the steps of the estimate
+//! undo that. Where they do not, the interval is wide.
+//!
+//! Replicates have only what was seen. A path that was seen `n` times might as well have been seen
+//! `n + 1` times. Exact limits of a Poisson mean use gamma distributions: shape `n` for the lower
+//! end, `n + 1` for the upper one. (Garwood, "Fiducial Limits for the Poisson Distribution",
+//! Biometrika 28, 1936.) So does the upper end here. One sighting counts as much as the variance of
+//! replicates divided by their mean.
 //!
 //! Paths that move with the prior alone are *undetermined*. Those that share partial paths form a
 //! group: how often the group ran is known better than how often each of its paths did.

@@ -156,7 +156,7 @@ pub struct SharedInstruction {
 }
 
 /// The confidence of intervals.
-const CONFIDENCE: f64 = 0.9;
+pub const CONFIDENCE: f64 = 0.9;
 
 /// Entries of records that lead into the binary.
 fn branches_into(seen: &BinaryBranches) -> u64 {
@@ -345,8 +345,8 @@ impl RecordedProfile {
         Self { totals, binaries, unread, paths, groups: groups.len(), coverage }
     }
 
-    /// The hot paths: those with at least [`HOT`] of the flow. A group is hot as one, with all of
-    /// its paths of which anything is left to see.
+    /// The hot paths: those with at least [`HOT`] of the flow. A group counts as one. If it is hot,
+    /// its paths with a tenth of that are shown. Nobody tuned this tenth.
     pub fn hot(&self) -> Vec<&ProfiledPath> {
         let mut of_groups = vec![0.0; self.groups];
         for path in &self.paths {
@@ -420,7 +420,7 @@ impl RecordedProfile {
             let mut frames = vec![file_name(&binary.file).to_owned()];
             frames.push(binary.function_name(&path.path).to_owned());
             frames.extend(binary.blocks_of(&path.path).iter().map(|block| match block.source {
-                Some(source) => format!("{}:{}", file_name(source.file), lines(source)),
+                Some(source) => format!("{}:{}", file_name(source.file), source.lines()),
                 None => format!("+0x{:x}", block.start.wrapping_sub(start)),
             }));
             (frames, path.count)
@@ -447,14 +447,6 @@ fn check_build(found: Option<&[u8]>, recorded: &BTreeSet<Box<[u8]>>) -> Result<(
 /// The last part of a path.
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// `12` or `12-14`
-fn lines(source: SourceSpan<'_>) -> String {
-    match source {
-        SourceSpan { first, last, .. } if first == last => first.to_string(),
-        SourceSpan { first, last, .. } => format!("{first}-{last}"),
-    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,16 @@ pub struct SourceSpan<'lines> {
     pub last: u32,
 }
 
+impl SourceSpan<'_> {
+    /// `12` or `12-14`
+    pub fn lines(&self) -> String {
+        match self.first == self.last {
+            true => self.first.to_string(),
+            false => format!("{}-{}", self.first, self.last),
+        }
+    }
+}
+
 /// From an address on, code is of this line. Line 0: of none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct LineRow {

@@ -104,8 +104,8 @@ impl BranchRecord {
         self.keep(branch);
     }
 
-    /// So many instructions ran, with these taken branches among them: each with the instructions
-    /// up to it, whose sum is `instructions`. The same as [`Self::take`] for each, but sooner.
+    /// Takes many branches, each with the instructions up to it. Their sum is `instructions`. The
+    /// result is that of [`Self::take`] for each, but sooner.
     pub fn take_all(&mut self, instructions: u64, branches: &[(u64, Branch)]) {
         if self.left <= instructions {
             return branches.iter().for_each(|&(ran, branch)| self.take(ran, branch));

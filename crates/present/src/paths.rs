@@ -2,8 +2,7 @@
 
 use crate::figures::{count, counted, percent};
 use pinwise_paths::{
-    Dropped, HOT, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, SourceSpan,
-    UnreadReason,
+    Dropped, HOT, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, UnreadReason,
 };
 
 /// What a recorded binary is called: the last part of its path.
@@ -77,13 +76,9 @@ pub fn share_interval(path: &ProfiledPath) -> Option<String> {
 /// `sort.c:12-14`, or the address of a block without source lines.
 pub fn block_text(block: &PathBlock<'_>) -> String {
     match block.source {
-        Some(source) => format!("{}:{}", recorded_name(source.file), lines(source)),
+        Some(source) => format!("{}:{}", recorded_name(source.file), source.lines()),
         None => format!("0x{:x}", block.start),
     }
-}
-
-fn lines(SourceSpan { first, last, .. }: SourceSpan<'_>) -> String {
-    if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
 /// The blocks of a path, at most `most` of them: `sort.c:12 14-15 20, back to 12`. A file is named
@@ -93,7 +88,7 @@ pub fn path_text<'p>(binary: &'p ProfiledBinary, path: &ProfiledPath, most: usiz
     let start = binary.function_start(path.path.function);
     let mut file = None;
     let mut shown = |block: &PathBlock<'p>| match block.source {
-        Some(source) if file == Some(source.file) => lines(source),
+        Some(source) if file == Some(source.file) => source.lines(),
         Some(source) => {
             file = Some(source.file);
             block_text(block)

@@ -1,5 +1,5 @@
-//! How good the best so far is after so many measurements: `place` with several budgets, beside
-//! what else searches.
+//! How good is the best so far after 30 to 600 measurements? `place` has several budgets. Other
+//! methods to search stand beside it.
 //!
 //! `cargo run --release -p pinwise-lab --example anytime` prints the tables of docs/lab/anytime.md
 //! in Markdown. `--quick` takes a quarter of the workloads. Name sets of workloads (`screen`,

@@ -67,7 +67,7 @@ pub(crate) struct Paths {
     json: bool,
 }
 
-/// What is done where nothing is read.
+/// Commands of `paths` that read no recording.
 #[derive(Subcommand)]
 enum PathsCommand {
     Record(PathsRecord),

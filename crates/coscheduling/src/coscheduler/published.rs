@@ -9,10 +9,9 @@
 //! together. Only the first few of the queue are compared, and none is passed over more than three
 //! times. A task without counts is chosen first.
 //!
-//! **Groups.** Each task has a two-bit counter: one more after an interval of its own with many L2
-//! misses, one less after another of its own. A task whose counter is full is kept to the context
-//! for high misses. It is free again once its counter is 1 or less. At most half of the tasks are
-//! kept.
+//! **Groups.** Each task has a two-bit counter. It steps after the task's own intervals: up after
+//! many L2 misses, down after few. A task with a full counter is kept to the context for high
+//! misses. It is free again once its counter is 1 or less. At most half of the tasks are kept.
 //!
 //! **Readings.** The text has a window of four in one place and of three in another. It says that
 //! the weight of `l2m` is four times that of `b`, which has 2. It says that `ipc` is subtracted,

@@ -521,13 +521,13 @@ fn take_sample(
 }
 
 /// Whether an event counts branches: the kernel's own event of that name, or the processor's. Intel
-/// and AMD have the number 0xc4 for retired branches, with all others masked (Intel) or only taken
-/// ones (AMD). Instructions that branch are mostly taken, so both stand for taken branches.
+/// and AMD have the number 0xc4 for retired branches. Most branches are taken, so all of them stand
+/// for taken ones.
 fn counts_branches(of: u32, config: u64) -> bool {
     const HARDWARE: u32 = 0;
     const BRANCH_INSTRUCTIONS: u64 = 4;
     const RETIRED_BRANCHES: u64 = 0xc4;
-    /// The first number that a monitoring unit of its own may have. 4 is that of the processor.
+    /// Kinds of events from here on are monitoring units, such as one kind of core.
     const OWN_UNIT: u32 = 6;
     match of {
         // A hybrid processor has the kind of its core above.

@@ -1,5 +1,5 @@
-//! How much the figures say that a value of the model was found from: each is left out in turn, the
-//! value is found from the others, and the figure is predicted.
+//! Some values of the model were found from several figures. How much do these figures say? Each is
+//! left out in turn. The value is found from the others, and predicts it.
 
 use pinwise_processor::Processor;
 use pinwise_processor::program::PublishedBenchmark;

@@ -1,8 +1,8 @@
 //! The answer of `pinwise paths` as JSON.
 
 use pinwise_paths::{
-    Addressing, BinaryBranches, Dropped, HOT, PathBlock, PathMethod, ProfiledPath, RecordedProfile,
-    SampledBy,
+    Addressing, BinaryBranches, CONFIDENCE, Dropped, HOT, PathBlock, PathMethod, ProfiledPath,
+    RecordedProfile, SampledBy,
 };
 use pinwise_present::dropped_reason;
 use serde::Serialize;
@@ -132,7 +132,7 @@ impl PathsJson {
                 PathMethod::Expand => "expand",
                 PathMethod::Likelihood => "likelihood",
             },
-            confidence: 0.9,
+            confidence: CONFIDENCE,
             hot: HotJson {
                 threshold: HOT,
                 paths: hot.len(),

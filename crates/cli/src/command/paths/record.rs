@@ -14,8 +14,9 @@ use std::sync::atomic::AtomicUsize;
 /// Record the branches of a program with perf
 ///
 /// It needs perf and a processor with branch records. `pinwise doctor` says whether this one shows
-/// them. One sample is taken for each 500,009 instructions in user mode, about 1 kB each. The exit
-/// code is the program's. Ctrl-C ends it, and keeps what was recorded: exit code 130.
+/// them. A sample is taken after 500,009 instructions in user mode. If that does not work, these
+/// are cycles or branches. The exit code is the program's. Ctrl-C ends it, and keeps what was
+/// recorded: exit code 130.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise paths record -- ./app --its option
