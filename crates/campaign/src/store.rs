@@ -25,7 +25,7 @@ pub use campaign::{
 };
 pub use campaign_lock::CampaignLock;
 use campaign_lock::LockedFile;
-use digest::{seal_campaign, seal_record};
+use digest::{count_records, seal_campaign, seal_record};
 pub use error::StoreError;
 use error::{explain, unusable};
 use file::{FORMAT, KIND_BEFORE, KINDS, SIMULATED, connect, simulated_before};
@@ -191,6 +191,7 @@ impl Store {
                 ),
             )?;
             let id = transaction.last_insert_rowid();
+            count_records(&transaction, id)?;
             seal_campaign(&transaction, id)?;
             transaction.commit()?;
             Ok(CampaignId(id))
@@ -257,7 +258,8 @@ impl Store {
                 }
                 transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
                 // A campaign whose own row is gone has these at least.
-                deleted += transaction.execute("DELETE FROM digest WHERE campaign = ?", [id.0])?;
+                let digests = "DELETE FROM digest WHERE campaign IN (?1, -?1)";
+                deleted += transaction.execute(digests, [id.0])?;
                 deleted += transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
             }
             transaction.commit()?;
@@ -366,7 +368,9 @@ impl Store {
     /// Its records, in order.
     pub fn records(&self, id: CampaignId) -> Result<Vec<Record>, StoreError> {
         let detail = if self.format < KINDS { "NULL" } else { "detail" };
-        let records = self.read(|connection| {
+        // In one transaction, lest another process adds records before they are counted.
+        let _transaction = self.read(|connection| connection.unchecked_transaction())?;
+        let records: Vec<Record> = self.read(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT number, purpose, assignment, windows, performance, duration_s, spread,
                             error, retry,
@@ -374,7 +378,7 @@ impl Store {
             ))?;
             statement.query_map([id.0], record_row)?.collect()
         })?;
-        self.check_records(id)?;
+        self.check_records(id, records.len())?;
         Ok(records)
     }
 

@@ -236,8 +236,18 @@ fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> Option<(Value
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     // Three times as fast once it has been given 1, the second number.
-    let found = number_of_a_service(3, "'1' in given", &["--window", "1s", "--default", "2"]);
-    let Some((answer, _)) = found else { return };
+    let search = || {
+        number_of_a_service(3, "'1' in given", &["--window", "1s", "--default", "2"])
+            .map(|(answer, _)| answer)
+    };
+    let Some(mut answer) = search() else { return };
+    // A probe that others starved shows no change. There is only one on each side of it.
+    for _ in 0..2 {
+        if answer["others"].as_f64().is_some_and(|others| others > 0.1) && answer["shift"].is_null()
+        {
+            answer = search().unwrap();
+        }
+    }
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
     // If 1 is probed twice between probes of 2, noise decides on which side of the first the cut
     // is.

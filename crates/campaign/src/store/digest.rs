@@ -41,11 +41,19 @@ pub(super) fn seal_campaign(connection: &Connection, id: i64) -> rusqlite::Resul
     found.map_or(Ok(()), |digest| seal(connection, id, OWN_ROW, digest))
 }
 
-/// Writes the digest of a record, as above.
+/// Begins to count the records of a new campaign, see `digest.sql`. Those of earlier versions are
+/// not counted: they have rows without a digest.
+pub(super) fn count_records(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+    seal(connection, -id, OWN_ROW, 0)
+}
+
+/// Writes the digest of a new record, as above, and counts it.
 pub(super) fn seal_record(connection: &Connection, id: i64, number: i64) -> rusqlite::Result<()> {
     let row = format!("SELECT {RECORD} FROM record WHERE campaign = ? AND number = ?");
     let digest = connection.prepare_cached(&row)?.query_row([id, number], digest_of)?;
-    seal(connection, id, number, digest)
+    seal(connection, id, number, digest)?;
+    let count = "UPDATE digest SET digest = digest + 1 WHERE campaign = -? AND record = ?";
+    connection.prepare_cached(count)?.execute([id, OWN_ROW]).map(drop)
 }
 
 /// Writes the digest of a session's row, as above.
@@ -74,17 +82,38 @@ impl Store {
             "SELECT digest, {CAMPAIGN} FROM digest LEFT JOIN campaign ON id = campaign
              WHERE campaign = ? AND record = {OWN_ROW}"
         );
-        self.check(id, &row)
+        self.check(id, &row)?;
+        self.check_number(id, &format!("record = {OWN_ROW}"), "1")
     }
 
-    /// Fails if a record of a campaign is not as it was written, or is gone.
-    pub(super) fn check_records(&self, id: CampaignId) -> Result<(), StoreError> {
+    /// Fails if a record of a campaign is not as it was written, or is gone. `read` of them were
+    /// read in the same transaction.
+    pub(super) fn check_records(&self, id: CampaignId, read: usize) -> Result<(), StoreError> {
         let rows = format!(
             "SELECT digest, {RECORD} FROM digest
              LEFT JOIN record ON record.campaign = digest.campaign AND number = digest.record
              WHERE digest.campaign = ? AND digest.record > {OWN_ROW}"
         );
-        self.check(id, &rows)
+        self.check(id, &rows)?;
+        let digests = format!("record > {OWN_ROW}");
+        self.check_number(id, &digests, &read.to_string())?;
+        self.check_number(id, &digests, "digest")
+    }
+
+    /// Fails if there are not `number` such digests of a campaign whose records are counted. A row
+    /// without its digest may have any values. In `number`, `digest` is the count of records.
+    fn check_number(&self, id: CampaignId, such: &str, number: &str) -> Result<(), StoreError> {
+        if !self.has_digests() {
+            return Ok(());
+        }
+        let differ = format!(
+            "SELECT EXISTS (SELECT 1 FROM digest WHERE campaign = -?1 AND {number} <>
+                            (SELECT count(*) FROM digest WHERE campaign = ?1 AND {such}))"
+        );
+        let differ = self.read(|connection| {
+            connection.query_row(&differ, [id.0], |row| row.get::<_, bool>(0))
+        })?;
+        if differ { Err(self.damaged(id)) } else { Ok(()) }
     }
 
     /// Fails if what disturbed a campaign is not as it was written, or is gone.
