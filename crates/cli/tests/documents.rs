@@ -87,7 +87,6 @@ fn tuned(folder: &Path) -> Value {
     panic!("tune compares nothing in 4 minutes");
 }
 
-/// The real document of every command.
 /// Of two programs that compute, judged by a number that says nothing of them.
 fn coscheduled(store: &str) -> Value {
     let programs =
@@ -98,6 +97,7 @@ fn coscheduled(store: &str) -> Value {
     json(&pinwise([&words[..], &how].concat()))
 }
 
+/// The real document of every command.
 fn documents() -> BTreeMap<&'static str, Value> {
     let folder = store().0;
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded
+//! `kill -9` of pinwise at 60 random moments: no thread of the target stays pinned, no recorded
 //! measurement is lost.
 //!
 //! A third of the kills comes at any moment from the start on. That includes the time before the
@@ -25,8 +25,11 @@ use tempfile::TempDir;
 
 /// Targets that pinwise is killed on, each with a separate store.
 const TARGETS: u64 = 4;
-/// How often pinwise is killed on each.
-const KILLS: u64 = 50;
+/// How often pinwise is killed. Set another number with `PINWISE_KILLS`.
+fn number_of_kills(usual: u64) -> u64 {
+    std::env::var("PINWISE_KILLS").map_or(usual, |kills| kills.parse().unwrap())
+}
+
 /// Longer than starting and scanning take if nothing else runs.
 const STARTING: Duration = Duration::from_millis(1200);
 /// As long as ten measurements and more.
@@ -55,7 +58,7 @@ fn kill_again_and_again(seed: u64) -> u64 {
     let mut within =
         |limit: Duration| Duration::from_micros(random.below(limit.as_micros() as u64));
     let mut pinned = 0;
-    for kill in 0..KILLS {
+    for kill in 0..number_of_kills(60) / TARGETS {
         let before_this = recorded(&store);
         let mut place = Program::start(
             target
@@ -103,16 +106,11 @@ fn no_thread_stays_pinned_and_no_measurement_is_lost() {
     let targets: Vec<_> =
         (0..TARGETS).map(|seed| thread::spawn(move || kill_again_and_again(seed))).collect();
     let pinned: u64 = targets.into_iter().map(|target| target.join().unwrap()).sum();
-    println!("{pinned} of {} kills met pinned threads", TARGETS * KILLS);
+    println!("{pinned} of {} kills met pinned threads", number_of_kills(60));
     assert!(
-        pinned >= TARGETS * KILLS / 10,
+        pinned >= number_of_kills(60) / 10,
         "{pinned} kills met pinned threads: too few to prove anything"
     );
-}
-
-/// Kills of a question. Set another number with `PINWISE_KILLS`.
-fn question_kills() -> usize {
-    std::env::var("PINWISE_KILLS").map_or(6, |kills| kills.parse().unwrap())
 }
 
 /// The last answer to a question that is killed again and again.
@@ -168,7 +166,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
         );
         let (said, complained) = (all_of(run.0.stdout.take()), all_of(run.0.stderr.take()));
         let mut durable = 0;
-        if kills < question_kills() {
+        if kills < number_of_kills(4) {
             kills += 1;
             let before = recorded(&path);
             let mut within =
@@ -207,7 +205,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
             let answer = serde_json::from_str(&said).unwrap();
             answers += 1;
             kept += known.values().map(Vec::len).sum::<usize>();
-            if kills == question_kills() {
+            if kills == number_of_kills(4) {
                 break answer;
             }
             clear(folder.path());
@@ -251,7 +249,7 @@ fn questions_about_this_machine_that_are_killed_and_resumed_end_with_an_answer()
         return pinwise_synthetic::lacking("two CPUs");
     }
     // Each kill costs up to a second of the budget.
-    let budget = format!("{}s", 6 + question_kills());
+    let budget = format!("{}s", 6 + number_of_kills(4));
     let survey = ["threads", "--max", "4", "--window", "20ms", "--budget", &budget];
     let spins = ["compare", "--workload", "intadd:2", "--window", "10ms", "--budget", "20"];
     let compare = [&spins[..], &["--draws", "4", "--rounds", "10"]].concat();

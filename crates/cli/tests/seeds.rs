@@ -85,6 +85,15 @@ fn every_fuzz_target_holds_on_its_seeds() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let known = TARGETS.iter().map(|(name, _)| fuzz.join("targets").join(format!("{name}.rs")));
     assert_eq!(known.collect::<BTreeSet<_>>(), names_in(&fuzz.join("targets")));
+    // Here the targets see what pinwise depends on, there only what their own file names.
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
+    for target in names_in(&fuzz.join("targets")) {
+        let source = fs::read_to_string(&target).unwrap();
+        for name in source.split(|c: char| !c.is_alphanumeric() && c != '_') {
+            let listed = manifest.contains(&format!("\n{} = ", name.replace('_', "-")));
+            assert!(listed || !name.starts_with("pinwise_"), "{name}: {}", target.display());
+        }
+    }
     let mut random = Random::new(1);
     for (name, judge) in TARGETS {
         let seeds = names_in(&fuzz.join("seeds").join(name));
