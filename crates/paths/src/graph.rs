@@ -322,14 +322,17 @@ impl<'code> Decoded<'code> {
                 Decoder::with_ip(64, &self.code[offset..], address, DecoderOptions::NONE).decode()
             };
             let before = std::iter::successors(self.before(offset), |&at| self.before(at));
-            let Some(cases) = JumpTable::of(&decode(offset), before.map(decode))
+            let Some(mut cases) = JumpTable::of(&decode(offset), before.map(decode))
                 .and_then(|table| table.destinations(&bytes))
             else {
                 continue;
             };
+            // Many numbers may be of one case.
+            cases.sort_unstable();
+            cases.dedup();
             // The work is bounded by the code, whatever it claims.
             if jumps.len() + cases.len() > self.code.len() {
-                break;
+                continue;
             }
             for to in cases {
                 jumps.push((self.start + offset as u64, to));

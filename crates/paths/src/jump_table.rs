@@ -7,10 +7,16 @@
 //! - `lea base, [table]`, `movsxd to, [base + 4 index]`, `add to, base`, `jmp to`: it has distances
 //!   from its own start. So does code that may lie anywhere.
 //!
+//! A comparison counts if it is of the index, or of what the index is a copy of. Another one belongs
+//! to other code. Control must come from there without a jump or a call. A subtraction compares,
+//! too.
+//!
 //! A compiler may keep the base in a register from far above, or compare somewhere else. Such a
 //! table is not found. Its jump has the destinations that were observed, as any other one.
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
 
 /// A comparison lies at most so many instructions before its jump, and so does the base.
 const FARTHEST: usize = 32;
@@ -34,17 +40,40 @@ impl JumpTable {
         before: impl Iterator<Item = Instruction>,
     ) -> Option<JumpTable> {
         let mut search = Search::of(jump)?;
+        // The index is known together with the table, or with what loads an entry.
+        let mut index = index_of(jump);
+        let mut bounds: Vec<Bound> = Vec::new();
         let mut entries = None;
         let mut is_above = None;
         for instruction in before.take(FARTHEST) {
+            let flow = instruction.flow_control();
+            if !matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch) {
+                return None;
+            }
             match instruction.mnemonic() {
-                Mnemonic::Ja if entries.is_none() && is_above.is_none() => is_above = Some(true),
-                Mnemonic::Jae if entries.is_none() && is_above.is_none() => is_above = Some(false),
-                Mnemonic::Cmp if entries.is_none() && instruction.op_count() == 2 => {
-                    let last = instruction.try_immediate(1).ok()?;
-                    entries = Some(last.checked_add(u64::from(is_above?))?);
+                Mnemonic::Ja => is_above = Some(true),
+                Mnemonic::Jae => is_above = Some(false),
+                _ => {}
+            }
+            let known = search;
+            search = search.before(&instruction)?;
+            if entries.is_none() {
+                for bound in std::mem::take(&mut bounds) {
+                    let place = bound.place.before(&instruction);
+                    bounds.extend(place.map(|place| Bound { place, ..bound }));
                 }
-                _ => search = search.before(&instruction)?,
+                index = match index {
+                    Some(index) => Some(index.before(&instruction)?),
+                    None if search != known => index_of(&instruction),
+                    None => None,
+                };
+                // The jump is by the flags of the instruction that last changed them.
+                if instruction.rflags_modified() != 0 {
+                    let leaves_above = is_above.take();
+                    bounds.extend(leaves_above.and_then(|it| Bound::of(&instruction, it)));
+                }
+                let bound = bounds.iter().find(|bound| index == Some(bound.place));
+                entries = bound.map(|bound| bound.entries);
             }
             if let (Search::Found { at, is_relative }, Some(entries)) = (search, entries) {
                 let table = JumpTable { at, entries, is_relative };
@@ -69,6 +98,84 @@ impl JumpTable {
             }
             false => entries.as_chunks().0.iter().map(|it| u64::from_le_bytes(*it)).collect(),
         })
+    }
+}
+
+/// What holds a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The register, in all its bits.
+    Register(Register),
+    /// Base, index, scale and displacement of its address.
+    Memory(Register, Register, u32, u64),
+}
+
+impl Place {
+    fn of(instruction: &Instruction, operand: u32) -> Option<Place> {
+        match instruction.try_op_kind(operand).ok()? {
+            OpKind::Register => {
+                Some(Place::Register(instruction.op_register(operand).full_register()))
+            }
+            OpKind::Memory => Some(Place::Memory(
+                instruction.memory_base(),
+                instruction.memory_index(),
+                instruction.memory_index_scale(),
+                instruction.memory_displacement64(),
+            )),
+            _ => None,
+        }
+    }
+
+    /// Where its number was one instruction earlier. `None`: nowhere, or nobody knows.
+    fn before(self, instruction: &Instruction) -> Option<Place> {
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(instruction);
+        let writes = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite);
+        let is_written = match self {
+            Place::Register(own) => {
+                let mut used = info.used_registers().iter();
+                used.any(|it| {
+                    !matches!(it.access(), OpAccess::Read | OpAccess::CondRead)
+                        && it.register().full_register() == own
+                })
+            }
+            Place::Memory(..) => {
+                writes(info.op0_access()) && Place::of(instruction, 0) == Some(self)
+            }
+        };
+        if !is_written {
+            return Some(self);
+        }
+        let copies = matches!(
+            instruction.mnemonic(),
+            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd
+        );
+        copies.then(|| Place::of(instruction, 1))?
+    }
+}
+
+/// The index of what an instruction loads.
+fn index_of(instruction: &Instruction) -> Option<Place> {
+    let register = instruction.memory_index();
+    (register != Register::None).then(|| Place::Register(register.full_register()))
+}
+
+/// So many numbers may be in a place.
+struct Bound {
+    place: Place,
+    entries: u64,
+}
+
+impl Bound {
+    /// That of a comparison with the last number. Otherwise a jump leaves, which is taken if the
+    /// place is above, or, unless `leaves_above`, equal.
+    fn of(instruction: &Instruction, leaves_above: bool) -> Option<Bound> {
+        if !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Sub) {
+            return None;
+        }
+        let last = instruction.try_immediate(1).ok()?;
+        let entries = last.checked_add(u64::from(leaves_above))?;
+        Some(Bound { place: Place::of(instruction, 0)?, entries })
     }
 }
 
@@ -229,6 +336,59 @@ mod tests {
         let mut baseless = OF_DISTANCES.to_vec();
         baseless[5..12].fill(0x90);
         assert_eq!(cases(&graph(&baseless, &table)), no_cases);
+    }
+
+    #[test]
+    fn a_comparison_of_the_place_that_the_index_is_a_copy_of() {
+        let table = distances(&[0x1040, 0x1048, 0x1044]);
+        // movzbl %dil,%eax; cmp $2,%dil; ja; lea; movslq (%rdx,%rax,4),%rax; add; jmp *%rax
+        let before = [
+            0x40, 0x0f, 0xb6, 0xc7, 0x40, 0x80, 0xff, 2, 0x77, 0x1b, 0x48, 0x8d, 0x15, 0xef, 0x0f,
+            0, 0, 0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0,
+        ];
+        assert_eq!(cases(&graph(&before, &table)), [0x1040, 0x1044, 0x1048]);
+        // LLVM without optimisation: mov %eax,%ecx; mov %rcx,-0xb0(%rbp); sub $2,%eax; ja;
+        // mov -0xb0(%rbp),%rcx; lea; movslq (%rax,%rcx,4),%rcx; add %rcx,%rax; jmp *%rax
+        let mut subtracted = vec![
+            0x89, 0xc1, 0x48, 0x89, 0x8d, 0x50, 0xff, 0xff, 0xff, 0x83, 0xe8, 2, 0x77, 0x26, 0x48,
+            0x8b, 0x8d, 0x50, 0xff, 0xff, 0xff, 0x48, 0x8d, 0x05, 0xe4, 0x0f, 0, 0, 0x48, 0x63,
+            0x0c, 0x88, 0x48, 0x01, 0xc8, 0xff, 0xe0,
+        ];
+        assert_eq!(cases(&graph(&subtracted, &table)), [0x1040, 0x1044, 0x1048]);
+        // The index is the difference now: mov %rax,%rcx in the place of the load.
+        subtracted.splice(14..21, [0x48, 0x89, 0xc1, 0x90, 0x90, 0x90, 0x90]);
+        let no_cases: [u64; 0] = [];
+        assert_eq!(cases(&graph(&subtracted, &table)), no_cases);
+    }
+
+    #[test]
+    fn a_comparison_of_something_else_is_none() {
+        let table = distances(&[0x1040, 0x1048, 0x1044]);
+        let no_cases: [u64; 0] = [];
+        // cmp $2,%esi
+        let mut other = OF_DISTANCES.to_vec();
+        other[1] = 0xfe;
+        assert_eq!(cases(&graph(&other, &table)), no_cases);
+        // The index changes between: lea 1(%rdi),%eax in the place of mov %edi,%eax.
+        let mut changed = OF_DISTANCES.to_vec();
+        changed.splice(12..14, [0x8d, 0x47, 1]);
+        assert_eq!(cases(&graph(&changed, &table)), no_cases);
+        // A call between, of the next instruction.
+        let mut called = OF_ADDRESSES.to_vec();
+        called.splice(5..5, [0xe8, 0, 0, 0, 0]);
+        assert_eq!(cases(&graph(&called, &[0x44, 0x10, 0, 0, 0, 0, 0, 0].repeat(3))), no_cases);
+    }
+
+    #[test]
+    fn many_numbers_of_one_case_leave_room_for_other_tables() {
+        // 251 numbers are of one case: more than the function has bytes.
+        let mut wide = OF_DISTANCES.to_vec();
+        wide[2] = 250;
+        let table = distances(&[0x1044; 251]);
+        wide.splice(0..3, [0x81, 0xff, 250, 0, 0, 0]);
+        // What lies behind has moved.
+        (wide[7], wide[11]) = (0x1d, 0xf1);
+        assert_eq!(cases(&graph(&wide, &table)), [0x1044]);
     }
 
     proptest! {

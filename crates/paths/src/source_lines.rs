@@ -2,10 +2,11 @@
 //!
 //! A line table is a program. Run, it gives rows: from this address on, the code is of that line.
 //! A row that ends a sequence says that no code follows. Rows of other functions than the wanted
-//! ones are not kept. So memory is bounded by these functions' code and by the file. Only the
+//! ones are not kept. So memory is bounded by these functions' code and by the file. A hostile file
+//! has tables that overlap, or names without end. It is read until it exceeds a limit. Only the
 //! binary itself is read: not a separate file of debugging information, and no compressed section.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use gimli::{Dwarf, EndianSlice, LineProgramHeader, LittleEndian, Unit};
@@ -18,6 +19,10 @@ type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 
 /// More rows than wanted functions have, unless a file is hostile.
 const MOST_ROWS: usize = 1 << 22;
+/// More bytes than the names of source files have, unless a file is hostile.
+const MOST_TEXT: usize = 1 << 26;
+/// Linux refuses a longer path.
+const LONGEST_NAME: usize = 4096;
 
 /// Lines of one source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +64,9 @@ impl SourceLines {
     /// Reads those of `functions`, which are in the order of their addresses, from an ELF file.
     /// What is damaged is left out.
     pub fn new(elf: &[u8], functions: &[Function]) -> Self {
-        let mut lines = Self::default();
-        let _ = lines.read(elf, functions);
+        let mut reading = Reading { left: elf.len(), ..Reading::default() };
+        let _ = reading.read(elf, functions);
+        let mut lines = reading.lines;
         // Of rows of one address the last one counts. A sequence may begin where another ends.
         lines.rows.sort_by_key(|row| (row.address, row.line != 0));
         lines.rows.dedup_by(|later, kept| {
@@ -73,6 +79,33 @@ impl SourceLines {
         lines
     }
 
+    /// The lines of code from `start` up to `end`: those of the file of its first instruction.
+    pub fn of(&self, start: u64, end: u64) -> Option<SourceSpan<'_>> {
+        let first = self.rows.partition_point(|row| row.address <= start).checked_sub(1)?;
+        let rows = self.rows[first..].iter().take_while(|row| row.address < end.max(start + 1));
+        let mut rows = rows.filter(|row| row.line > 0);
+        let LineRow { file, line, .. } = *rows.next()?;
+        let (first, last) = rows
+            .filter(|row| row.file == file)
+            .fold((line, line), |(low, high), row| (low.min(row.line), high.max(row.line)));
+        Some(SourceSpan { file: &self.files[file as usize], first, last })
+    }
+}
+
+/// The lines as far as they were read.
+#[derive(Default)]
+struct Reading {
+    lines: SourceLines,
+    numbers: HashMap<String, u32>,
+    /// Of the names of all files.
+    text: usize,
+    /// Where the programs begin that ran. Several units may share one.
+    run: HashSet<usize>,
+    /// Rows that may still be run. Each takes a byte of the file.
+    left: usize,
+}
+
+impl Reading {
     fn read(&mut self, elf: &[u8], functions: &[Function]) -> gimli::Result<()> {
         let Ok(file) = ElfFile64::<object::Endianness>::parse(elf) else { return Ok(()) };
         let dwarf = Dwarf::load(|id| -> gimli::Result<Bytes> {
@@ -95,13 +128,18 @@ impl SourceLines {
         functions: &[Function],
     ) -> gimli::Result<()> {
         let Some(program) = unit.line_program.clone() else { return Ok(()) };
+        if !self.run.insert(program.header().offset().0) {
+            return Ok(());
+        }
         let mut known: HashMap<u64, u32> = HashMap::new();
         let mut rows = program.rows();
         while let Some((header, row)) = rows.next_row()? {
+            let Some(left) = self.left.checked_sub(1) else { break };
+            self.left = left;
             let address = row.address();
             let after = functions.partition_point(|function| function.start <= address);
             let is_wanted = after.checked_sub(1).is_some_and(|it| address <= functions[it].end);
-            if !is_wanted || self.rows.len() == MOST_ROWS {
+            if !is_wanted {
                 continue;
             }
             let line = row.line().filter(|_| !row.end_sequence());
@@ -110,30 +148,27 @@ impl SourceLines {
                 Some(file) => *file,
                 None => {
                     let path = path_of(dwarf, unit, header, row.file_index()).unwrap_or_default();
-                    let file = self.files.iter().position(|file| *file == path);
-                    let file = file.unwrap_or_else(|| {
-                        self.files.push(path);
-                        self.files.len() - 1
-                    }) as u32;
+                    let file = self.number_of(path);
                     known.insert(row.file_index(), file);
                     file
                 }
             };
-            self.rows.push(LineRow { address, line, file });
+            if self.lines.rows.len() == MOST_ROWS || self.text > MOST_TEXT {
+                self.left = 0;
+                break;
+            }
+            self.lines.rows.push(LineRow { address, line, file });
         }
         Ok(())
     }
 
-    /// The lines of code from `start` up to `end`: those of the file of its first instruction.
-    pub fn of(&self, start: u64, end: u64) -> Option<SourceSpan<'_>> {
-        let first = self.rows.partition_point(|row| row.address <= start).checked_sub(1)?;
-        let rows = self.rows[first..].iter().take_while(|row| row.address < end.max(start + 1));
-        let mut rows = rows.filter(|row| row.line > 0);
-        let LineRow { file, line, .. } = *rows.next()?;
-        let (first, last) = rows
-            .filter(|row| row.file == file)
-            .fold((line, line), |(low, high), row| (low.min(row.line), high.max(row.line)));
-        Some(SourceSpan { file: &self.files[file as usize], first, last })
+    fn number_of(&mut self, path: String) -> u32 {
+        let next = self.lines.files.len() as u32;
+        *self.numbers.entry(path).or_insert_with_key(|path| {
+            self.text += path.len();
+            self.lines.files.push(path.clone());
+            next
+        })
     }
 }
 
@@ -145,11 +180,11 @@ fn path_of(
     index: u64,
 ) -> Option<String> {
     let file = header.file(index)?;
-    let text = |value| {
-        let text = dwarf.attr_string(unit, value).ok()?;
-        Some(String::from_utf8_lossy(text.slice()).into_owned())
+    let name = |bytes: Bytes| {
+        (bytes.len() <= LONGEST_NAME).then(|| String::from_utf8_lossy(bytes.slice()).into_owned())
     };
-    let compiled_in = unit.comp_dir.map(|text| String::from_utf8_lossy(text.slice()).into_owned());
+    let text = |value| name(dwarf.attr_string(unit, value).ok()?);
+    let compiled_in = unit.comp_dir.and_then(name);
     let folder = file.directory(header).and_then(text).unwrap_or_default();
     let path =
         Path::new(&compiled_in.unwrap_or_default()).join(folder).join(text(file.path_name())?);
@@ -180,6 +215,20 @@ mod tests {
             assert_eq!((first.first, first.last), (begin, begin));
             assert_eq!(SourceLines::new(&bytes[..bytes.len() / 2], &[function]).rows, []);
         }
+    }
+
+    #[test]
+    fn tables_that_units_share_are_read_once_and_none_beyond_the_file() {
+        let bytes = include_bytes!("../../../fuzz/seeds/source_lines/dwarf_4");
+        let binary = Binary::parse(bytes).unwrap();
+        let rows = |left, times| {
+            let mut reading = Reading { left, ..Reading::default() };
+            (0..times).for_each(|_| reading.read(bytes, binary.functions()).unwrap());
+            reading.lines.rows.len()
+        };
+        assert!(rows(bytes.len(), 1) > 2);
+        assert_eq!(rows(bytes.len(), 2), rows(bytes.len(), 1));
+        assert_eq!(rows(2, 1), 2);
     }
 
     #[test]
