@@ -2,7 +2,8 @@
 
 use crate::figures::{count, counted, percent};
 use pinwise_paths::{
-    Dropped, HOT, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, UnreadReason,
+    Dropped, HOT, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, RecordingTotals,
+    UnreadReason,
 };
 
 /// What a recorded binary is called: the last part of its path.
@@ -126,6 +127,35 @@ pub fn dropped_reason(reason: Dropped) -> &'static str {
     }
 }
 
+/// Where branches lead to, the most frequent binaries first. `into`: those into each binary.
+fn destinations(totals: &RecordingTotals, mut into: Vec<(String, u64)>) -> String {
+    const MOST: usize = 5;
+    into.retain(|(_, branches)| *branches > 0);
+    into.sort_by_key(|(_, branches)| std::cmp::Reverse(*branches));
+    let known = into.iter().map(|(_, branches)| *branches);
+    let known = known.chain([totals.into_kernel, totals.into_unknown]).sum::<u64>();
+    // Of BOLT's text, ranges count among the branches of a binary.
+    let all = totals.branches.max(known);
+    if into.len() > MOST {
+        let rest = into.split_off(MOST);
+        let branches = rest.iter().map(|(_, branches)| *branches).sum();
+        into.push((
+            counted(rest.len() as u64, "other binary").replace("binarys", "binaries"),
+            branches,
+        ));
+    }
+    into.push(("kernel".to_owned(), totals.into_kernel));
+    into.push(("unresolved".to_owned(), totals.into_unknown));
+    // Text without mappings has libraries at addresses of the process. Dropped entries are few.
+    let others = all - known;
+    if others * 100 > all {
+        into.push(("other code".to_owned(), others));
+    }
+    let share = |branches: u64| percent(branches as f64 / (all as f64).max(1.0));
+    let words = into.iter().map(|(name, branches)| format!("{name} {}", share(*branches)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// The totals of a recording, each with its label.
 pub fn paths_totals(profile: &RecordedProfile) -> Vec<(&'static str, String)> {
     let totals = &profile.totals;
@@ -142,45 +172,29 @@ pub fn paths_totals(profile: &RecordedProfile) -> Vec<(&'static str, String)> {
     let deepest = totals.depths.last_key_value().map_or(0, |(depth, _)| *depth);
     let share = |part: u64, of: u64| percent(part as f64 / (of as f64).max(1.0));
     let truncated = totals.truncated_samples();
-    let mut lines = vec![
-        ("samples", samples),
-        ("branches", count(totals.branches)),
-        (
+    let mut lines = vec![("samples", samples), ("branches", count(totals.branches))];
+    // BOLT's text has no samples.
+    match totals.samples {
+        0 => drop(lines.remove(0)),
+        of => lines.push((
             "truncated",
             format!(
                 "{} of samples fill the record of {}: their paths go on before it",
-                share(truncated, totals.samples),
+                share(truncated, of),
                 counted(deepest as u64, "branch").replace("branchs", "branches"),
             ),
-        ),
-    ];
+        )),
+    }
     let dropped: Vec<String> = totals
         .dropped
         .iter()
         .map(|(reason, times)| format!("{} {}", count(*times), dropped_reason(*reason)))
         .collect();
     lines.push(("dropped", if dropped.is_empty() { "none".into() } else { dropped.join(", ") }));
-    let mut others = totals.branches.saturating_sub(totals.into_kernel + totals.into_unknown);
-    let binaries = profile.binaries.iter().map(|binary| binary.branches);
-    for branches in binaries.chain(profile.unread.iter().map(|other| other.branches)) {
-        others = others.saturating_sub(branches);
-    }
-    let mut to: Vec<String> = profile
-        .binaries
-        .iter()
-        .map(|binary| (recorded_name(&binary.file), binary.branches))
-        .chain(profile.unread.iter().map(|other| (recorded_name(&other.name), other.branches)))
-        .filter(|(_, branches)| *branches > 0)
-        .take(5)
-        .map(|(name, branches)| format!("{name} {}", share(branches, totals.branches)))
-        .collect();
-    to.push(format!("kernel {}", share(totals.into_kernel, totals.branches)));
-    to.push(format!("unresolved {}", share(totals.into_unknown, totals.branches)));
-    // Text without mappings has libraries at addresses of the process. Dropped entries are few.
-    if others * 100 > totals.branches {
-        to.push(format!("other code {}", share(others, totals.branches)));
-    }
-    lines.push(("lead to", to.join(", ")));
+    let binaries = profile.binaries.iter().map(|it| (&it.file, it.branches));
+    let into = binaries.chain(profile.unread.iter().map(|it| (&it.name, it.branches)));
+    let into = into.map(|(name, branches)| (recorded_name(name).to_owned(), branches)).collect();
+    lines.push(("lead to", destinations(totals, into)));
     let hot_groups: f64 =
         profile.paths.iter().filter(|path| path.group.is_some()).map(|path| path.share).sum();
     if hot_groups >= HOT {
@@ -236,6 +250,18 @@ mod tests {
                 "dropped: 3 repeated newest entry",
                 "lead to: kernel 25 %, unresolved 0 %, other code 75 %",
             ]
+        );
+    }
+
+    #[test]
+    fn branches_lead_to_five_binaries_and_the_rest() {
+        let totals = RecordingTotals { branches: 40, into_kernel: 29, ..Default::default() };
+        let into = (0..7).map(|number| (format!("lib{number}"), number)).collect();
+        // Together more than the 40 that were sampled, as with the ranges of BOLT's text.
+        assert_eq!(
+            destinations(&totals, into),
+            "lib6 12 %, lib5 10 %, lib4 8.0 %, lib3 6.0 %, lib2 4.0 %, 1 other binary 2.0 %, \
+             kernel 58 %, unresolved 0 %"
         );
     }
 }
