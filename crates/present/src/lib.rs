@@ -66,8 +66,7 @@ pub use outcome::{
 };
 pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use paths::{
-    block_text, dropped_reason, path_text, paths_totals, paths_verdict, recorded_name,
-    share_interval,
+    block_text, path_text, paths_totals, paths_verdict, recorded_name, share_interval,
 };
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};

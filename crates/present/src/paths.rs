@@ -117,7 +117,7 @@ pub fn path_text<'p>(binary: &'p ProfiledBinary, path: &ProfiledPath, most: usiz
 }
 
 /// Why entries of branch records were dropped.
-pub fn dropped_reason(reason: Dropped) -> &'static str {
+fn dropped_reason(reason: Dropped) -> &'static str {
     match reason {
         Dropped::RepeatedTop => "repeated newest entry",
         Dropped::Aborted => "aborted transaction",

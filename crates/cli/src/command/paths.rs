@@ -35,7 +35,7 @@ use std::path::PathBuf;
   pinwise paths perf.data --binary ./app            of one binary, which is here
   pinwise paths perf.data --annotate                with the code of the hottest functions
   pinwise paths perf.data --to folded > app.folded  for a flame graph
-  perf script -F ip,brstack | pinwise paths - --binary ./app"
+  perf script --show-mmap-events -F pid,ip,brstack | pinwise paths -"
 )]
 pub(crate) struct Paths {
     #[command(subcommand)]

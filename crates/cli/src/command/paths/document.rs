@@ -4,7 +4,6 @@ use pinwise_paths::{
     Addressing, BinaryBranches, CONFIDENCE, Dropped, HOT, PathBlock, PathMethod, ProfiledPath,
     RecordedProfile, SampledBy,
 };
-use pinwise_present::dropped_reason;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) struct PathsJson {
     recording: String,
     method: &'static str,
-    confidence: f64,
+    confidence: Option<f64>,
     hot: HotJson,
     coverage: f64,
     paths: Vec<PathJson>,
@@ -132,7 +131,8 @@ impl PathsJson {
                 PathMethod::Expand => "expand",
                 PathMethod::Likelihood => "likelihood",
             },
-            confidence: CONFIDENCE,
+            // The other method has no intervals.
+            confidence: (method == PathMethod::Likelihood).then_some(CONFIDENCE),
             hot: HotJson {
                 threshold: HOT,
                 paths: hot.len(),
@@ -243,5 +243,12 @@ fn seen_binary(name: &str, branches: u64, seen: &BinaryBranches) -> SeenBinaryJs
 }
 
 fn dropped(of: &BTreeMap<Dropped, u64>) -> BTreeMap<&'static str, u64> {
-    of.iter().map(|(reason, times)| (dropped_reason(*reason), *times)).collect()
+    let key = |reason| match reason {
+        Dropped::RepeatedTop => "repeated_top",
+        Dropped::Aborted => "aborted",
+        Dropped::WrongPath => "wrong_path",
+        Dropped::NotTaken => "not_taken",
+        Dropped::ImplausibleRun => "implausible_run",
+    };
+    of.iter().map(|(reason, times)| (key(*reason), *times)).collect()
 }
