@@ -7,9 +7,9 @@
 //! - `lea base, [table]`, `movsxd to, [base + 4 index]`, `add to, base`, `jmp to`: it has distances
 //!   from its own start. So does code that may lie anywhere.
 //!
-//! A comparison counts if it is of the index, or of what the index is a copy of. Another one belongs
-//! to other code. Control must come from there without a jump or a call. A subtraction compares,
-//! too.
+//! A comparison counts if it is of the index, or of what the index is a copy of. Another one
+//! belongs to other code. Control must come from there without a jump or a call. A subtraction
+//! compares, too.
 //!
 //! A compiler may keep the base in a register from far above, or compare somewhere else. Such a
 //! table is not found. Its jump has the destinations that were observed, as any other one.
@@ -42,7 +42,7 @@ impl JumpTable {
         let mut search = Search::of(jump)?;
         // The index is known together with the table, or with what loads an entry.
         let mut index = index_of(jump);
-        let mut bounds: Vec<Bound> = Vec::new();
+        let mut bounds: Vec<IndexBound> = Vec::new();
         let mut entries = None;
         let mut is_above = None;
         for instruction in before.take(FARTHEST) {
@@ -60,7 +60,7 @@ impl JumpTable {
             if entries.is_none() {
                 for bound in std::mem::take(&mut bounds) {
                     let place = bound.place.before(&instruction);
-                    bounds.extend(place.map(|place| Bound { place, ..bound }));
+                    bounds.extend(place.map(|place| IndexBound { place, ..bound }));
                 }
                 index = match index {
                     Some(index) => Some(index.before(&instruction)?),
@@ -70,7 +70,7 @@ impl JumpTable {
                 // The jump is by the flags of the instruction that last changed them.
                 if instruction.rflags_modified() != 0 {
                     let leaves_above = is_above.take();
-                    bounds.extend(leaves_above.and_then(|it| Bound::of(&instruction, it)));
+                    bounds.extend(leaves_above.and_then(|it| IndexBound::of(&instruction, it)));
                 }
                 let bound = bounds.iter().find(|bound| index == Some(bound.place));
                 entries = bound.map(|bound| bound.entries);
@@ -103,20 +103,20 @@ impl JumpTable {
 
 /// What holds a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Operand {
     /// The register, in all its bits.
     Register(Register),
     /// Base, index, scale and displacement of its address.
     Memory(Register, Register, u32, u64),
 }
 
-impl Place {
-    fn of(instruction: &Instruction, operand: u32) -> Option<Place> {
+impl Operand {
+    fn of(instruction: &Instruction, operand: u32) -> Option<Operand> {
         match instruction.try_op_kind(operand).ok()? {
             OpKind::Register => {
-                Some(Place::Register(instruction.op_register(operand).full_register()))
+                Some(Operand::Register(instruction.op_register(operand).full_register()))
             }
-            OpKind::Memory => Some(Place::Memory(
+            OpKind::Memory => Some(Operand::Memory(
                 instruction.memory_base(),
                 instruction.memory_index(),
                 instruction.memory_index_scale(),
@@ -127,20 +127,20 @@ impl Place {
     }
 
     /// Where its number was one instruction earlier. `None`: nowhere, or nobody knows.
-    fn before(self, instruction: &Instruction) -> Option<Place> {
+    fn before(self, instruction: &Instruction) -> Option<Operand> {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(instruction);
         let writes = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite);
         let is_written = match self {
-            Place::Register(own) => {
+            Operand::Register(own) => {
                 let mut used = info.used_registers().iter();
                 used.any(|it| {
                     !matches!(it.access(), OpAccess::Read | OpAccess::CondRead)
                         && it.register().full_register() == own
                 })
             }
-            Place::Memory(..) => {
-                writes(info.op0_access()) && Place::of(instruction, 0) == Some(self)
+            Operand::Memory(..) => {
+                writes(info.op0_access()) && Operand::of(instruction, 0) == Some(self)
             }
         };
         if !is_written {
@@ -150,32 +150,32 @@ impl Place {
             instruction.mnemonic(),
             Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd
         );
-        copies.then(|| Place::of(instruction, 1))?
+        copies.then(|| Operand::of(instruction, 1))?
     }
 }
 
 /// The index of what an instruction loads.
-fn index_of(instruction: &Instruction) -> Option<Place> {
+fn index_of(instruction: &Instruction) -> Option<Operand> {
     let register = instruction.memory_index();
-    (register != Register::None).then(|| Place::Register(register.full_register()))
+    (register != Register::None).then(|| Operand::Register(register.full_register()))
 }
 
 /// So many numbers may be in a place.
-struct Bound {
-    place: Place,
+struct IndexBound {
+    place: Operand,
     entries: u64,
 }
 
-impl Bound {
+impl IndexBound {
     /// That of a comparison with the last number. Otherwise a jump leaves, which is taken if the
     /// place is above, or, unless `leaves_above`, equal.
-    fn of(instruction: &Instruction, leaves_above: bool) -> Option<Bound> {
+    fn of(instruction: &Instruction, leaves_above: bool) -> Option<IndexBound> {
         if !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Sub) {
             return None;
         }
         let last = instruction.try_immediate(1).ok()?;
         let entries = last.checked_add(u64::from(leaves_above))?;
-        Some(Bound { place: Place::of(instruction, 0)?, entries })
+        Some(IndexBound { place: Operand::of(instruction, 0)?, entries })
     }
 }
 

@@ -64,9 +64,9 @@ impl SourceLines {
     /// Reads those of `functions`, which are in the order of their addresses, from an ELF file.
     /// What is damaged is left out.
     pub fn new(elf: &[u8], functions: &[Function]) -> Self {
-        let mut reading = Reading { left: elf.len(), ..Reading::default() };
-        let _ = reading.read(elf, functions);
-        let mut lines = reading.lines;
+        let mut reader = LinesReader { left: elf.len(), ..LinesReader::default() };
+        let _ = reader.read(elf, functions);
+        let mut lines = reader.lines;
         // Of rows of one address the last one counts. A sequence may begin where another ends.
         lines.rows.sort_by_key(|row| (row.address, row.line != 0));
         lines.rows.dedup_by(|later, kept| {
@@ -94,7 +94,7 @@ impl SourceLines {
 
 /// The lines as far as they were read.
 #[derive(Default)]
-struct Reading {
+struct LinesReader {
     lines: SourceLines,
     numbers: HashMap<String, u32>,
     /// Of the names of all files.
@@ -105,7 +105,7 @@ struct Reading {
     left: usize,
 }
 
-impl Reading {
+impl LinesReader {
     fn read(&mut self, elf: &[u8], functions: &[Function]) -> gimli::Result<()> {
         let Ok(file) = ElfFile64::<object::Endianness>::parse(elf) else { return Ok(()) };
         let dwarf = Dwarf::load(|id| -> gimli::Result<Bytes> {
@@ -222,9 +222,9 @@ mod tests {
         let bytes = include_bytes!("../../../fuzz/seeds/source_lines/dwarf_4");
         let binary = Binary::parse(bytes).unwrap();
         let rows = |left, times| {
-            let mut reading = Reading { left, ..Reading::default() };
-            (0..times).for_each(|_| reading.read(bytes, binary.functions()).unwrap());
-            reading.lines.rows.len()
+            let mut reader = LinesReader { left, ..LinesReader::default() };
+            (0..times).for_each(|_| reader.read(bytes, binary.functions()).unwrap());
+            reader.lines.rows.len()
         };
         assert!(rows(bytes.len(), 1) > 2);
         assert_eq!(rows(bytes.len(), 2), rows(bytes.len(), 1));
