@@ -25,7 +25,7 @@ mod fit;
 use crate::learned::levels::Levels;
 use crate::{PredictedWalk, Predictor, ThreadKinds};
 use compact::Compact;
-use pinwise_topology::SharingTree;
+use pinwise_topology::{Random, SharingTree};
 
 /// What β is before anything is known.
 const SHARPNESS: f64 = 12.0;
@@ -53,6 +53,8 @@ pub struct FittedPipeline {
     compact: Compact,
     /// See [`FittedPipeline::error`].
     error: f64,
+    /// `None` if its parameters were given.
+    posterior: Option<Box<fit::LaplacePosterior>>,
 }
 
 /// What one assignment goes through while fitting; kept from one to the next.
@@ -301,6 +303,15 @@ impl FittedPipeline {
     /// measurement is left out of what predicts it, and the better count for more.
     pub fn error(&self) -> f64 {
         self.error
+    }
+
+    /// A predictor that the measurements also allow: its parameters are drawn by how likely they
+    /// are. What it predicts best is worth measuring, either because it is good or because too
+    /// little is known of it (Thompson, Biometrika 25, 1933).
+    pub fn plausible(&self, random: &mut Random) -> Self {
+        let posterior = self.posterior.as_ref();
+        let compact = posterior.map_or(self.compact.clone(), |posterior| posterior.draw(random));
+        Self { compact, error: self.error, posterior: None }
     }
 }
 

@@ -208,8 +208,13 @@ impl Cholesky {
 
     /// x of L L' x = `right`.
     pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
+        self.back_solve(self.half_solve(right))
+    }
+
+    /// x of L' x = `right`.
+    pub(crate) fn back_solve(&self, right: Vec<f64>) -> Vec<f64> {
         let (lower, width) = (&self.lower, self.width);
-        let mut x = self.half_solve(right);
+        let mut x = right;
         for row in (0..width).rev() {
             let known: f64 = (row + 1..width).map(|k| lower[k * width + row] * x[k]).sum();
             x[row] = (x[row] - known) / lower[row * width + row];

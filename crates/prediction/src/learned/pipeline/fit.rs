@@ -5,6 +5,10 @@
 //! minima. The penalty is that of a normal prior on every parameter; its weight follows from the
 //! residuals.
 //!
+//! **Pairs.** Without them, which kind is the slowest may be mistaken. So a fit with pairs begins
+//! at each minimum without them, not at the least alone. Fewer measurements than parameters can be
+//! met exactly. Then cross-validation shows nothing, and pairs are left out.
+//!
 //! **Better measurements count more.** No formula is right everywhere, and it has to be right near
 //! the top. A measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
 //! [`NEAR`])²). That is as if the formula's error grew with the distance.
@@ -14,13 +18,30 @@
 //! refit. The mean of all leverages stands for h. `learned/ridge.rs` uses a row's own leverage in
 //! its place. Then the only row that has some rare co-runners (h = 0.99) decides alone what all
 //! others are worth.
+//!
+//! **What else the measurements allow.** About the minimum, likelihood times prior is taken for a
+//! normal distribution (Laplace; MacKay, Neural Computation 4, 1992). That holds in its
+//! neighbourhood alone: the formula curves, most of all in β. A draw that the measurements refute
+//! comes half way back until they do not.
 
 use super::{Compact, FitWorkspace, FittedPipeline, PipelinePredictor, SHARPNESS};
 use crate::learned::ridge::{Cholesky, dot, solve};
+use pinwise_topology::Random;
 
-/// Standard deviations of the prior. They are of a base, a weight or a partner's worth, a
-/// curvature, a pair, and log β.
-const PRIOR: [f64; 5] = [1.0, 0.3, 0.5, 0.1, 1.0];
+/// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair,
+/// and log β.
+const PRIOR: [f64; 5] = [1.0, 0.1, 0.5, 0.1, 1.0];
+/// What the others on a full domain together add to the logarithm of a thread's slowness: the
+/// standard deviation of the prior. A domain of more contexts has more of what is shared. So each
+/// of the others weighs less there.
+const FULL: f64 = 1.2;
+/// The most that one of them weighs, likewise.
+const WEIGHT: f64 = 0.3;
+/// What is expected of a weight, as a share of its standard deviation: sharing costs.
+const COSTS: f64 = 0.5;
+/// How much less than the weight itself it differs between the kinds that are disturbed. A kind
+/// that demands much disturbs all others.
+const LIKEWISE: f64 = 0.4;
 /// How much smaller the cross-validation error has to be with pairs. A near tie is no evidence, and
 /// rounding would decide it.
 const PAIRS: f64 = 0.9;
@@ -34,17 +55,25 @@ const LEAST_ERROR: f64 = 1e-4;
 const LEAST_ROWS: usize = 20;
 /// How far below the best, in the logarithm, a measurement has half the weight.
 const NEAR: f64 = 0.1;
+/// How many times as much as the normal distribution says a draw may raise what was minimized.
+const ALLOWED: f64 = 2.0;
+/// How often a draw comes half way back at most. Then it is the fit but for a thousandth.
+const HALVINGS: usize = 10;
 
 /// A measurement: of what, the logarithm of its performance, its weight.
-struct WeighedMeasurement<'a> {
-    leaves: &'a [u32],
+#[derive(Clone, Debug)]
+struct WeighedMeasurement {
+    leaves: Vec<u32>,
     value: f64,
     weight: f64,
 }
 
 /// Where a fit came to.
+#[derive(Clone, Debug)]
 struct CurveFit {
     parameters: Vec<f64>,
+    /// What was expected of them.
+    prior: Vec<f64>,
     /// Root mean square of the residuals, degrees of freedom taken into account.
     error: f64,
     /// What was minimized.
@@ -71,7 +100,7 @@ impl PipelinePredictor {
         let mut rows: Vec<WeighedMeasurement> = values
             .iter()
             .map(|(leaves, value)| WeighedMeasurement {
-                leaves,
+                leaves: leaves.to_vec(),
                 value: *value,
                 weight: weight(*value),
             })
@@ -84,20 +113,30 @@ impl PipelinePredictor {
         let shared = self.shared(&rows);
         let plain = self.fitted(&shared, false);
         let fits = slowest.chain([None]).map(|slowest| {
-            let prior = self.prior_mean(level, slowest);
-            (self.descend(&rows, &shared, &prior, &prior, &plain), prior)
+            let prior = self.prior_mean(level, &shared, slowest);
+            self.descend(&rows, &shared, &prior, &prior, &plain)
         });
-        let (mut fit, prior) = fits.min_by(|a, b| a.0.minimized.total_cmp(&b.0.minimized))?;
-        let mut error = self.left_out(&rows, &shared, &fit, &plain)?;
+        let fits: Vec<CurveFit> = fits.collect();
+        let least = |a: &&CurveFit, b: &&CurveFit| a.minimized.total_cmp(&b.minimized);
+        let mut fit = fits.iter().min_by(least)?.clone();
+        let (mut error, mut factor) = self.left_out(&rows, &shared, &fit, &plain)?;
+        let mut free = plain;
         let every = self.fitted(&shared, true);
-        if every.len() > plain.len() {
-            let paired = self.descend(&rows, &shared, &prior, &fit.parameters, &every);
-            let then = self.left_out(&rows, &shared, &paired, &every);
-            if let Some(then) = then.filter(|then| *then < PAIRS * error) {
-                (fit, error) = (paired, then);
+        if every.len() > free.len() && rows.len() > every.len() {
+            let paired: Vec<CurveFit> = fits
+                .iter()
+                .map(|fit| self.descend(&rows, &shared, &fit.prior, &fit.parameters, &every))
+                .collect();
+            let paired = paired.iter().min_by(least)?;
+            let then = self.left_out(&rows, &shared, paired, &every);
+            if let Some(then) = then.filter(|(then, _)| *then < PAIRS * error) {
+                (fit, (error, factor), free) = (paired.clone(), then, every);
             }
         }
-        Some(FittedPipeline { compact: Compact::new(self, &fit.parameters), error })
+        let compact = Compact::new(self, &fit.parameters);
+        let posterior =
+            LaplacePosterior { pipeline: self.clone(), rows, shared, fit, free, factor };
+        Some(FittedPipeline { compact, error, posterior: Some(Box::new(posterior)) })
     }
 
     /// For assignments with co-runners on the domains of `shared` levels. `free` parameters are
@@ -114,7 +153,7 @@ impl PipelinePredictor {
 
     /// What is expected where performance is e^`level` in the middle and threads of one kind, or
     /// none, are the slowest.
-    fn prior_mean(&self, level: f64, slowest: Option<usize>) -> Vec<f64> {
+    fn prior_mean(&self, level: f64, shared: &[bool], slowest: Option<usize>) -> Vec<f64> {
         let middle = (self.instances.len() as f64).ln() - level;
         let base = |base: usize| {
             let faster = slowest.is_some_and(|slowest| base % self.kinds != slowest);
@@ -122,11 +161,60 @@ impl PipelinePredictor {
         };
         let mut mean: Vec<f64> = (0..self.bases).map(base).collect();
         mean.resize(self.parameters, 0.0);
+        for level in (0..shared.len()).filter(|level| shared[*level]) {
+            let weights = self.weight(level, 0, 0)..self.partner(level, 0, 0);
+            mean[weights].fill(COSTS * self.weight_spread(level));
+        }
         mean[self.sharpest()] = SHARPNESS.ln();
         mean
     }
 
-    /// The standard deviation of the prior of a parameter.
+    /// The standard deviation of the prior of a weight at a level.
+    fn weight_spread(&self, level: usize) -> f64 {
+        let domains = &self.levels.domains[level];
+        let count = domains.iter().max().map_or(1, |last| last + 1);
+        let others = (domains.len() as f64 / count as f64 - 1.0).max(1.0);
+        (FULL / others).min(WEIGHT)
+    }
+
+    /// The variances of a weight at a level: what all kinds that are disturbed have together, and
+    /// each by itself.
+    pub(super) fn weight_variances(&self, level: usize) -> (f64, f64) {
+        let whole = self.weight_spread(level).powi(2);
+        (whole, LIKEWISE * LIKEWISE * whole)
+    }
+
+    /// The precision of the prior: the entries of its lower triangle that are not 0. What a kind
+    /// weighs on each of the kinds varies together.
+    pub(super) fn precision(&self) -> Vec<(usize, usize, f64)> {
+        let mut entries: Vec<(usize, usize, f64)> = (0..self.parameters)
+            .filter(|parameter| !self.is_weight(*parameter))
+            .map(|parameter| (parameter, parameter, self.prior_spread(parameter).powi(-2)))
+            .collect();
+        for (level, _) in self.levels.domains.iter().enumerate() {
+            let ((whole, own), kinds) = (self.weight_variances(level), self.kinds as f64);
+            // Of own · 1 + whole · J, J all ones, by Sherman and Morrison.
+            let together = whole / (own * (own + kinds * whole));
+            for other in 0..self.kinds {
+                for a in 0..self.kinds {
+                    for b in 0..=a {
+                        let alone = if a == b { 1.0 / own } else { 0.0 };
+                        let [a, b] = [a, b].map(|kind| self.weight(level, kind, other));
+                        entries.push((a, b, alone - together));
+                    }
+                }
+            }
+        }
+        entries
+    }
+
+    fn is_weight(&self, parameter: usize) -> bool {
+        let each = 2 * self.kinds * self.kinds + 1;
+        (self.bases..self.pairs).contains(&parameter)
+            && (parameter - self.bases) % each < self.kinds * self.kinds
+    }
+
+    /// The standard deviation of the prior of a parameter that is no weight.
     fn prior_spread(&self, parameter: usize) -> f64 {
         let of_level = parameter.saturating_sub(self.bases) % (2 * self.kinds * self.kinds + 1);
         if parameter < self.bases {
@@ -185,23 +273,17 @@ impl PipelinePredictor {
         let mut work = self.workspace(shared, free);
         let mut damping = 1e-2;
         let mut error = 0.05f64;
-        let residuals = |at: &[f64], work: &mut FitWorkspace| -> f64 {
-            let residual = |row: &WeighedMeasurement, work: &mut FitWorkspace| {
-                row.value - self.log_performance(row.leaves, at, work, &mut [])
-            };
-            rows.iter().map(|row| row.weight * residual(row, work).powi(2)).sum()
-        };
-        let spread: Vec<f64> = (0..p).map(|k| self.prior_spread(k)).collect();
-        let penalty =
-            |at: &[f64]| -> f64 { (0..p).map(|k| ((at[k] - prior[k]) / spread[k]).powi(2)).sum() };
-        let mut squares = residuals(&at, &mut work);
+        let precision = self.precision();
+        let penalty = |at: &[f64]| penalty(&precision, prior, at);
+        let place = places(free, p);
+        let mut squares = self.squares(rows, &at, &mut work);
         let mut gradient = vec![0.0; p];
         for _ in 0..STEPS {
             let mut gram = Gram::new(free.len());
             let mut right = vec![0.0; free.len()];
             for row in rows {
                 let residual =
-                    row.value - self.log_performance(row.leaves, &at, &mut work, &mut gradient);
+                    row.value - self.log_performance(&row.leaves, &at, &mut work, &mut gradient);
                 let slopes: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
                 gram.add(&slopes, row.weight);
                 right
@@ -210,10 +292,13 @@ impl PipelinePredictor {
                     .for_each(|(right, slope)| *right += row.weight * slope * residual);
             }
             let ridge = error * error;
-            for (i, &k) in free.iter().enumerate() {
-                let precision = ridge / spread[k].powi(2);
-                *gram.diagonal(i) += precision;
-                right[i] -= precision * (at[k] - prior[k]);
+            gram.add_prior(&precision, &place, ridge);
+            for &(a, b, precision) in &precision {
+                for (own, other) in [(a, b), (b, a)].iter().take(if a == b { 1 } else { 2 }) {
+                    if let Some(own) = place[*own] {
+                        right[own] -= ridge * precision * (at[*other] - prior[*other]);
+                    }
+                }
             }
             let objective = squares + ridge * penalty(&at);
             let mut improved = false;
@@ -228,7 +313,7 @@ impl PipelinePredictor {
                 };
                 let mut tried = at.clone();
                 free.iter().zip(&step).for_each(|(k, step)| tried[*k] += step.clamp(-0.5, 0.5));
-                let there = residuals(&tried, &mut work);
+                let there = self.squares(rows, &tried, &mut work);
                 if there + ridge * penalty(&tried) < objective {
                     improved = (objective - there - ridge * penalty(&tried)) > 1e-6 * objective;
                     at = tried;
@@ -245,18 +330,26 @@ impl PipelinePredictor {
             }
         }
         let minimized = squares + error * error * penalty(&at);
-        CurveFit { parameters: at, error, minimized }
+        CurveFit { parameters: at, prior: prior.to_vec(), error, minimized }
     }
 
-    /// The generalized cross-validation error of a fit, weighted as it was; `None` if it is no
-    /// minimum.
+    /// The sum of the weighted squares of the residuals.
+    fn squares(&self, rows: &[WeighedMeasurement], at: &[f64], work: &mut FitWorkspace) -> f64 {
+        let mut residual = |row: &WeighedMeasurement| {
+            row.value - self.log_performance(&row.leaves, at, work, &mut [])
+        };
+        rows.iter().map(|row| row.weight * residual(row).powi(2)).sum()
+    }
+
+    /// The generalized cross-validation error of a fit, weighted as it was, and the factor of its
+    /// normal equations; `None` if it is no minimum.
     fn left_out(
         &self,
         rows: &[WeighedMeasurement],
         shared: &[bool],
         fit: &CurveFit,
         free: &[usize],
-    ) -> Option<f64> {
+    ) -> Option<(f64, Cholesky)> {
         let mut work = self.workspace(shared, free);
         let mut gram = Gram::new(free.len());
         let mut gradient = vec![0.0; self.parameters];
@@ -264,22 +357,76 @@ impl PipelinePredictor {
         let mut slopes: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
         for row in rows {
             let predicted =
-                self.log_performance(row.leaves, &fit.parameters, &mut work, &mut gradient);
+                self.log_performance(&row.leaves, &fit.parameters, &mut work, &mut gradient);
             squares += row.weight * (row.value - predicted).powi(2);
             let own: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
             gram.add(&own, row.weight);
             slopes.push(own);
         }
-        for (i, &k) in free.iter().enumerate() {
-            *gram.diagonal(i) += (fit.error / self.prior_spread(k)).powi(2);
-        }
+        gram.add_prior(&self.precision(), &places(free, self.parameters), fit.error.powi(2));
         let factor = Cholesky::new(gram.lower, free.len())?;
         let leverage = |(row, slopes): (&WeighedMeasurement, &Vec<f64>)| {
             row.weight * dot(slopes, &factor.solve(slopes))
         };
         let mean = rows.iter().zip(&slopes).map(leverage).sum::<f64>() / rows.len() as f64;
-        Some(((squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3)).max(LEAST_ERROR))
+        let error = (squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3);
+        Some((error.max(LEAST_ERROR), factor))
     }
+}
+
+/// Parameters as likely as the measurements leave them: about the fit, normal (Laplace).
+#[derive(Clone, Debug)]
+pub(super) struct LaplacePosterior {
+    pipeline: PipelinePredictor,
+    rows: Vec<WeighedMeasurement>,
+    shared: Vec<bool>,
+    fit: CurveFit,
+    free: Vec<usize>,
+    /// Of the precision times the squared error of the fit.
+    factor: Cholesky,
+}
+
+impl LaplacePosterior {
+    /// One draw.
+    pub(super) fn draw(&self, random: &mut Random) -> Compact {
+        let Self { pipeline, rows, fit, .. } = self;
+        let (ridge, precision) = (fit.error * fit.error, pipeline.precision());
+        let mut work = pipeline.workspace(&self.shared, &self.free);
+        let mut objective = |at: &[f64]| {
+            pipeline.squares(rows, at, &mut work) + ridge * penalty(&precision, &fit.prior, at)
+        };
+        let normal: Vec<f64> = self.free.iter().map(|_| random.normal()).collect();
+        let most = objective(&fit.parameters) + ALLOWED * ridge * dot(&normal, &normal);
+        let mut step = self.factor.back_solve(normal);
+        step.iter_mut().for_each(|step| *step *= fit.error);
+        let mut drawn = fit.parameters.clone();
+        for _ in 0..=HALVINGS {
+            for (&parameter, step) in self.free.iter().zip(&step) {
+                drawn[parameter] = fit.parameters[parameter] + step;
+            }
+            if objective(&drawn) <= most {
+                break;
+            }
+            step.iter_mut().for_each(|step| *step /= 2.0);
+        }
+        Compact::new(pipeline, &drawn)
+    }
+}
+
+/// What a prior of some precision, its lower triangle, adds to the squares at `at`.
+fn penalty(precision: &[(usize, usize, f64)], prior: &[f64], at: &[f64]) -> f64 {
+    let term = |&(a, b, precision): &(usize, usize, f64)| {
+        let twice = if a == b { 1.0 } else { 2.0 };
+        twice * precision * (at[a] - prior[a]) * (at[b] - prior[b])
+    };
+    precision.iter().map(term).sum()
+}
+
+/// By parameter, where it is among those that are free.
+fn places(free: &[usize], parameters: usize) -> Vec<Option<usize>> {
+    let mut places = vec![None; parameters];
+    free.iter().enumerate().for_each(|(place, parameter)| places[*parameter] = Some(place));
+    places
 }
 
 /// A symmetric matrix, its lower triangle row by row.
@@ -299,6 +446,15 @@ impl Gram {
         for (i, &own) in vector.iter().enumerate().filter(|(_, own)| **own != 0.0) {
             let row = &mut self.lower[i * self.width..=i * self.width + i];
             row.iter_mut().zip(vector).for_each(|(sum, other)| *sum += weight * own * other);
+        }
+    }
+
+    /// Adds the precision of a prior, times `by`.
+    fn add_prior(&mut self, precision: &[(usize, usize, f64)], place: &[Option<usize>], by: f64) {
+        for &(a, b, precision) in precision {
+            if let (Some(a), Some(b)) = (place[a], place[b]) {
+                self.lower[a.max(b) * self.width + a.min(b)] += by * precision;
+            }
         }
     }
 

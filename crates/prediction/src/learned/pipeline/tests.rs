@@ -76,7 +76,8 @@ fn a_walk_predicts_what_a_prediction_is() {
         let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
         let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
         let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
-        let fitted = FittedPipeline { compact: Compact::new(&pipeline, &at), error: 0.0 };
+        let compact = Compact::new(&pipeline, &at);
+        let fitted = FittedPipeline { compact, error: 0.0, posterior: None };
         let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
         let mut leaves = space.sample(&mut random).leaves().to_vec();
         let mut walk = fitted.walk(&leaves);
@@ -241,6 +242,71 @@ fn a_level_that_nobody_shares_changes_nothing() {
             let drawn = space.sample(&mut random);
             let (a, b) = (with.predict(drawn.leaves()), without.predict(drawn.leaves()));
             assert!((a / b - 1.0).abs() < 1e-6, "{crowding:?}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn few_runs_already_tell_good_from_bad_and_what_is_not_known() {
+    let (mut bed, pipeline, space) = processor(Crowding::Sum, 0.002);
+    let mut random = Random::new(3);
+    let mut learn = |runs: usize| {
+        let drawn: Vec<_> = (0..runs).map(|_| space.sample(&mut random)).collect();
+        let mut measure = |drawn: &Assignment| {
+            bed.measure(&Setting::Pinned(drawn.clone()), Effort::default()).unwrap().performance
+        };
+        let measured: Vec<f64> = drawn.iter().map(&mut measure).collect();
+        pipeline.learn(drawn.iter().map(|drawn| drawn.leaves()).zip(measured)).unwrap()
+    };
+    let [few, many] = [24, 200].map(&mut learn);
+    let others: Vec<Assignment> = (0..100).map(|_| space.sample(&mut random)).collect();
+    let truth: Vec<f64> = others.iter().map(|other| bed.truth(other.leaves())).collect();
+    let mean = truth.iter().sum::<f64>() / truth.len() as f64;
+    let spread = truth.iter().map(|truth| (truth / mean - 1.0).powi(2)).sum::<f64>().sqrt() / 10.0;
+    let error = root_mean_square(&few, &bed, &others);
+    assert!(error < 0.6 * spread, "{error} {spread}");
+    // There are more parameters than runs, so a fit of all of them would have no residuals.
+    let claimed = few.error();
+    assert!(claimed > 0.3 * error && claimed < 3.0 * error, "{claimed} {error}");
+    // How far apart plausible predictors are.
+    let mut apart = |fitted: &FittedPipeline| {
+        let at = |other: &Assignment| {
+            let ratio = fitted.plausible(&mut random).predict(other.leaves())
+                / fitted.predict(other.leaves());
+            (ratio - 1.0).powi(2)
+        };
+        (others.iter().map(at).sum::<f64>() / others.len() as f64).sqrt()
+    };
+    let [few_apart, many_apart] = [apart(&few), apart(&many)];
+    assert!(few_apart > 0.3 * error && few_apart < 3.0 * error, "{few_apart} {error}");
+    assert!(many_apart < 0.3 * few_apart, "{many_apart} {few_apart}");
+}
+
+#[test]
+fn the_precision_of_the_prior_is_the_inverse_of_its_covariance() {
+    let (_, pipeline, _) = processor(Crowding::Sum, 0.0);
+    let entries = pipeline.precision();
+    let precision = |a: usize, b: usize| {
+        let (a, b) = (a.max(b), a.min(b));
+        entries
+            .iter()
+            .filter(|entry| (entry.0, entry.1) == (a, b))
+            .map(|entry| entry.2)
+            .sum::<f64>()
+    };
+    for level in 0..pipeline.levels.domains.len() {
+        let (whole, own) = pipeline.weight_variances(level);
+        for other in 0..3 {
+            let at = |kind: usize| pipeline.weight(level, kind, other);
+            for a in 0..3 {
+                for b in 0..3 {
+                    let covariance = |k: usize| whole + if k == b { own } else { 0.0 };
+                    let product: f64 =
+                        (0..3).map(|k| precision(at(a), at(k)) * covariance(k)).sum();
+                    let expected = if a == b { 1.0 } else { 0.0 };
+                    assert!((product - expected).abs() < 1e-9, "{level} {a} {b}: {product}");
+                }
+            }
         }
     }
 }
