@@ -204,7 +204,7 @@ pub enum StrategyReason {
     AnyPerContext,
     /// At most one thread has a context.
     OnePerContext,
-    /// First instances are measured alone.
+    /// Instances are measured alone, too: that bounds what they do together.
     AloneFirst,
     /// Text: from a store that was written before reasons had kinds.
     Text {

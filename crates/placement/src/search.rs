@@ -22,6 +22,7 @@ mod proposer;
 mod random_sample;
 pub(crate) mod residual_bound;
 pub(crate) mod solo_bound;
+mod structured;
 
 use crate::fresh_windows::{BASELINE_WINDOWS, FreshWindows};
 use crate::{

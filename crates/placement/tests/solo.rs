@@ -58,7 +58,11 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
     let truth = bed(2, demand(), 0.0);
     let space = Space::new(tree(), 6, PerContext::AtMost(1)).unwrap();
     let optimum = space.classes().map(|class| truth.truth(class.leaves())).fold(0.0, f64::max);
-    for noise in [0.0, 0.002, 0.01] {
+    // Eleven assignments of one instance, twice; with noise those that may be the best four times
+    // more, and that is all of them at most. Noise matters above 0.2 %, as it is estimated. So of a
+    // testbed with just 0.2 % either may be true.
+    let experiments = [(0.0, 22..=22), (0.001, 22..=22), (0.002, 22..=66), (0.01, 23..=66)];
+    for (noise, experiments) in experiments {
         let (outcome, records) = run(600, None, bed(2, demand(), noise));
         let bound = &outcome.bound;
         assert_eq!(bound.method, BoundMethod::Solo, "{bound:?}");
@@ -76,19 +80,18 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
             .iter()
             .filter(|record| matches!(record.trial.setting, Setting::Profile(_)))
             .count();
-        // Eleven assignments of one instance, twice; with noise the best few four times more.
-        assert!((22..=66).contains(&alone) && (noise > 0.005 || alone == 22), "{alone}");
+        assert!(experiments.contains(&alone), "noise {noise}: {alone}");
     }
 }
 
 #[test]
-fn a_budget_too_small_to_learn_from_has_the_bound_too() {
+fn a_small_budget_has_the_bound_too() {
     let (outcome, _) = run(200, None, bed(2, demand(), 0.0));
     assert_eq!(outcome.bound.method, BoundMethod::Solo);
     assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
 }
 
-/// How many of the first 200 trials are of instances alone, and how many of random assignments.
+/// How many of the first 300 trials are of instances alone, and how many of random assignments.
 /// They have 1.5 s, and a trial takes 50 ms.
 fn shares(seconds: u64) -> (usize, usize) {
     let start = Duration::from_millis(1500);
@@ -99,7 +102,7 @@ fn shares(seconds: u64) -> (usize, usize) {
     let mut search = PlacementSearch::new(&question, &tree(), testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     let mut elapsed = Duration::ZERO;
-    while let (Step::Measure(trial), ..200) = (search.step(&records), records.len()) {
+    while let (Step::Measure(trial), ..300) = (search.step(&records), records.len()) {
         elapsed += match trial.setting {
             Setting::Profile(_) => start,
             _ => Duration::from_millis(50),
@@ -125,8 +128,7 @@ fn instances_that_take_a_start_to_measure_do_not_use_up_the_time() {
 
 #[test]
 fn a_budget_with_room_for_one_block_is_guided() {
-    // 500 measurements leave 321 for searching, about what 30 s are on a machine. The guided search
-    // takes 302 with one block.
+    // 500 measurements are about what 30 s are on a machine.
     let (outcome, _) = run(500, None, bed(4, demand(), 0.002));
     assert!(matches!(outcome.strategy[0], StrategyReason::Guided { .. }), "{:?}", outcome.strategy);
 }

@@ -140,9 +140,7 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             "any number of threads per context, since all such assignments fit the budget".into()
         }
         Is::OnePerContext => "at most one thread per context".into(),
-        Is::AloneFirst => {
-            "first what instances do alone, which bounds what they do together".into()
-        }
+        Is::AloneFirst => "what instances do alone bounds what they do together".into(),
         Is::Text { text } => text.clone(),
     }
 }

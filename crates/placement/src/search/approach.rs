@@ -7,7 +7,7 @@ use crate::search::SearchError;
 use crate::search::blackbox::Predicting;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
-use crate::search::guided::{Guided, LEAST, UNIFORM};
+use crate::search::guided::{FIRST, Guided, LEAST};
 use crate::search::proposer::Proposer;
 use crate::search::random_sample::RandomSample;
 use crate::search::solo_bound::SoloBound;
@@ -120,9 +120,11 @@ impl Approach {
                 proposers.push_back(Box::new(Exhaustive::new(&space)));
             }
             StrategyName::Auto | StrategyName::Guided if affordable >= LEAST => {
-                why.insert(0, StrategyReason::Guided { uniform: UNIFORM, assignments });
-                alone(&mut proposers, &mut why);
-                proposers.push_back(Box::new(Guided::new(workload, &space, solo)));
+                why.insert(0, StrategyReason::Guided { uniform: FIRST as u64, assignments });
+                if solo.is_some() {
+                    why.push(StrategyReason::AloneFirst);
+                }
+                proposers.push_back(Box::new(Guided::new(workload, &space, solo, affordable)));
             }
             StrategyName::Auto | StrategyName::Guided => {
                 let room = affordable.max(0.0) as u64;

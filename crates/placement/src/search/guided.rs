@@ -1,23 +1,38 @@
 //! The guided search. A predictor that learns on the way chooses what to measure, and the bound
 //! comes from its error.
 //!
-//! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns how much each sharing costs or
-//!    gains.
-//! 2. *Warming up*: draws with probability proportional to prediction^(1/T), [`WARM_DRAWS`] at each
-//!    of [`WARM`]. The predictor learns anew before each. It can only learn the top near the top.
-//! 3. The assignments it predicts best ([`FAVOURITES`]) are measured. Then it learns anew and
+//! 1. Assignments that you might pick by hand ([`structured`]), and [`FIRST`] random ones. From
+//!    them a [`Modeler`] learns how much each sharing costs or gains.
+//! 2. *Lessons* of [`LESSON`] trials. Each is the favourite of a predictor that the measurements
+//!    also allow, drawn by how likely it is (Thompson sampling). So it is good, or too little is
+//!    known of it. The predictor learns anew before each lesson. It can only learn the top near
+//!    the top.
+//! 3. The rest of the random sample, if it is to be large enough for a bound.
+//! 4. The assignments it predicts best ([`FAVOURITES`]) are measured. Then it learns anew and
 //!    predicts others, as long as that finds something better.
-//! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. Their
+//! 5. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. Their
 //!    number is fixed before any of them is measured, and the predictor does not learn meanwhile.
 //!    They show how wrong it is near the top, and the bound follows from that ([`ResidualBound`]).
-//! 5. If the best is not within reach of the bound, it learns from the block. It then measures
+//! 6. If the best is not within reach of the bound, it learns from the block. It then measures
 //!    favourites again, and as many steered draws as there were. Every look at the bound is another
 //!    chance of a lucky stop. The looks share one error budget ([`ResidualBound`]), and doubling
 //!    limits them to two or three.
-//! 6. The rest of the search's budget goes into climbing from the best.
+//! 7. The rest of the search's budget goes into climbing from the best.
 //!
-//! If instances can run alone, their performance alone bounds the whole from the beginning
-//! ([`SoloBound`]). If the best comes near that bound, no block is needed.
+//! Each step has a share of the trials that the budget affords. If they are too few for a block
+//! ([`WORTH_A_BLOCK`]), lessons go on to the end.
+//!
+//! If instances can run alone, they are measured after the lessons, and before them if no block
+//! follows. What they do bounds the whole ([`SoloBound`]). If the best comes near that bound, no
+//! block is needed.
+//!
+//! **Where the numbers come from.** Two are limits of others: a predictor learns from 20
+//! measurements on, and a block supports a bound from [`LEAST_BLOCK`] assignments on. [`LEAST`],
+//! [`LEAST_SAMPLE`] and [`WORTH_A_BLOCK`] follow from such limits. The other shares and counts were
+//! chosen by hand on the workloads *screen* of the lab's study of the best so far. That study's
+//! *held-out* workloads had no part in it. The temperatures of a block, [`NOISY`], and the most of
+//! the random sample, a block and favourites were the same when the search had 600 measurements
+//! only.
 //!
 //! The announced best is always measured, never only predicted. The bound by prediction assumes
 //! something of the predictor's error: for the best assignment it is not greater than near the top,
@@ -30,44 +45,65 @@ use crate::search::climb::Climb;
 use crate::search::history::History;
 use crate::search::learned_predictor::{LearnedPredictor, Modeler};
 use crate::search::proposer::{Next, Proposer, View, pinned};
-use crate::search::residual_bound::ResidualBound;
+use crate::search::residual_bound::{LEAST as LEAST_BLOCK, ResidualBound};
 use crate::search::solo_bound::{Alone, SoloBound};
+use crate::search::structured::structured;
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_measure::Workload;
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
 
-/// Random assignments to learn from first.
-pub(crate) const UNIFORM: u64 = 100;
-/// Temperatures while warming up, an equal number of draws each.
-const WARM: [f64; 3] = [0.01, 0.004, 0.0015];
-/// Draws at each of them.
-const WARM_DRAWS: usize = 30;
+/// Random assignments to learn from first, with those that are [`structured`].
+pub(crate) const FIRST: usize = 12;
+/// Random assignments in all, as a share of the trials that the budget affords, and at most.
+const UNIFORM_SHARE: f64 = 0.25;
+const UNIFORM: usize = 100;
+/// Fewer random assignments than this support no bound: the estimate from a tail refuses them.
+const LEAST_SAMPLE: usize = 40;
+/// Trials chosen at once while the predictor learns.
+const LESSON: usize = 8;
+/// Trials so chosen, as a share, and at most.
+const LESSONS_SHARE: f64 = 0.25;
+const MOST_LESSONS: usize = 90;
+/// One in so many of these is by the other predictor.
+const OTHER: usize = 4;
+/// Temperature of draws where all that is plausible was measured. It doubles from one to the next.
+const COOL: f64 = 0.001;
+/// Trials that are worth a block. With fewer, it goes on learning. They are a dozen picked by hand,
+/// [`FIRST`], a quarter of 88 in lessons, 6 favourites, and the least block of 36.
+const WORTH_A_BLOCK: f64 = 88.0;
 /// Temperatures of a block of steered draws, warm to cold, an equal share of the block each.
 const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];
-/// Draws of the first block.
+/// Draws of the first block at most, and as a share of the trials that the budget affords. It has
+/// at least as many as support a bound.
 const BLOCK: usize = 100;
-/// From this relative noise of a window on, a block has [`NOISY_BLOCK`] windows, two of each
-/// assignment. They show how much of their scatter is noise.
+const BLOCK_SHARE: f64 = 0.3;
+/// How many times as many as support a bound it has at least: some draws come twice.
+const SPARE: f64 = 1.2;
+/// From this relative noise of a window on, a block has more windows, two of each assignment. They
+/// show how much of their scatter is noise.
 const NOISY: f64 = 0.004;
-/// Windows of the first block then.
-const NOISY_BLOCK: usize = 150;
-/// Assignments predicted best that are measured at once.
-const FAVOURITES: usize = 12;
+/// How many times as many windows the first block has then.
+const NOISY_WINDOWS: f64 = 1.5;
+/// Assignments predicted best that are measured at once, at most and at least, and as a share.
+const FAVOURITES: [usize; 2] = [4, 12];
+const FAVOURITES_SHARE: f64 = 0.07;
 /// The most draws until one is different from those of its block. Each is at twice the temperature
 /// of the one before.
 const TRIES: usize = 8;
-/// Trials of all steps except climbing, with one block, if there is little noise. With more noise,
-/// the budget may end within the block. The part of the block that was measured then counts. A
-/// smaller budget is better spent on another strategy.
-pub(crate) const LEAST: f64 =
-    (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
+/// A smaller number of trials is better spent on another strategy. A third of it is picked by hand.
+/// With [`FIRST`] these are the 20 that a predictor learns from, and half a lesson remains.
+pub(crate) const LEAST: f64 = 24.0;
 
 #[derive(Debug)]
 enum GuidedStage {
+    First,
+    /// How many trials were chosen so far.
+    Lessons(usize),
+    /// What instances do alone.
+    Alone,
+    /// The rest of the random sample.
     Uniform,
-    /// Which temperature comes next.
-    Warm(usize),
     /// The best before the last favourites, and whether a block follows.
     Favourites(Option<f64>),
     /// A block was decided on.
@@ -79,6 +115,9 @@ enum GuidedStage {
 pub(crate) struct Guided {
     modeler: Modeler,
     climb: Climb,
+    structured: Vec<Assignment>,
+    /// Trials that the budget affords.
+    affordable: f64,
     /// The bound from instances alone, measured before.
     solo: Option<SoloBound>,
     stage: GuidedStage,
@@ -87,12 +126,19 @@ pub(crate) struct Guided {
 }
 
 impl Guided {
-    pub(crate) fn new(workload: &Workload, space: &Space, solo: Option<SoloBound>) -> Self {
+    pub(crate) fn new(
+        workload: &Workload,
+        space: &Space,
+        solo: Option<SoloBound>,
+        affordable: f64,
+    ) -> Self {
         Self {
             modeler: Modeler::new(workload, space),
             climb: Climb::new(workload),
+            structured: structured(workload, space),
+            affordable,
             solo,
-            stage: GuidedStage::Uniform,
+            stage: GuidedStage::First,
             residual_bound: None,
         }
     }
@@ -105,17 +151,65 @@ impl Guided {
         self.modeler.learn(&means)
     }
 
+    /// Random assignments in all.
+    fn uniform(&self) -> usize {
+        let wanted = ((UNIFORM_SHARE * self.affordable) as usize).min(UNIFORM);
+        // Fewer support no bound.
+        if wanted < LEAST_SAMPLE { FIRST } else { wanted }
+    }
+
+    fn has_block(&self, history: &History) -> bool {
+        let times = if is_noisy(history) { NOISY_WINDOWS } else { 1.0 };
+        self.affordable >= WORTH_A_BLOCK * times
+    }
+
+    /// Trials that are chosen while the predictor learns.
+    fn lessons(&self, history: &History) -> usize {
+        match self.has_block(history) {
+            true => ((LESSONS_SHARE * self.affordable) as usize).min(MOST_LESSONS),
+            false => usize::MAX,
+        }
+    }
+
+    /// What plausible predictors predict best and was not measured yet.
+    fn lesson(models: &[LearnedPredictor], view: &mut View<'_>) -> Vec<Trial> {
+        let mut found: BTreeSet<Assignment> = BTreeSet::new();
+        for turn in 0..2 * LESSON {
+            let other = usize::from(turn % OTHER == OTHER - 1) % models.len().max(1);
+            let Some(model) = models.get(other) else { break };
+            let drawn = if turn < LESSON {
+                model.plausible(view.random).good(view.space, view.random)
+            } else {
+                // All that is plausible is known: what is near it.
+                let temperature = COOL * f64::from(1 << (turn - LESSON).min(8));
+                model.draw(view.space, temperature, view.random)
+            };
+            if view.history.class(&drawn).is_none() {
+                found.insert(drawn);
+            }
+            if found.len() == LESSON {
+                break;
+            }
+        }
+        let mut lesson: Vec<Trial> =
+            found.iter().map(|found| pinned(found, Purpose::Climb)).collect();
+        view.random.shuffle(&mut lesson);
+        lesson
+    }
+
     /// Assignments that are predicted best and were not measured yet.
-    fn favourites(models: &[LearnedPredictor], view: &mut View<'_>) -> Vec<Trial> {
+    fn favourites(&self, models: &[LearnedPredictor], view: &mut View<'_>) -> Vec<Trial> {
+        let [least, most] = FAVOURITES;
+        let wanted = ((FAVOURITES_SHARE * self.affordable) as usize).clamp(least, most);
         let mut found = BTreeSet::new();
         // Every model has a turn; the better one begins.
-        for turn in 0..FAVOURITES + FAVOURITES / 2 {
+        for turn in 0..wanted + wanted / 2 {
             let Some(model) = models.get(turn % models.len().max(1)) else { break };
             let drawn = model.favourite(view.space, view.random);
             if view.history.class(&drawn).is_none() {
                 found.insert(drawn);
             }
-            if found.len() == FAVOURITES {
+            if found.len() == wanted {
                 break;
             }
         }
@@ -150,6 +244,12 @@ impl Guided {
         drawn.iter().map(|drawn| pinned(drawn, purpose)).collect()
     }
 
+    /// The next trials of instances alone; `None` if all are made.
+    fn measure_alone(&mut self, view: &mut View<'_>) -> Option<Next> {
+        let next = self.solo.as_mut()?.next(view);
+        (!matches!(next, Next::Done(_))).then_some(next)
+    }
+
     /// The bound from instances alone, once it is known.
     fn alone(&self, view: &View<'_>) -> Option<Alone> {
         self.solo.as_ref()?.alone(view.history, view.question.confidence)
@@ -168,16 +268,20 @@ impl Guided {
 
     /// Windows of the next block, and of each assignment in it. Each block has as many as all
     /// before it.
-    fn block(history: &History) -> (usize, usize) {
-        let noisy = history.noise().is_some_and(|noise| noise > NOISY);
-        let (first, windows) = if noisy { (NOISY_BLOCK, 2) } else { (BLOCK, 1) };
-        (first.max(history.steered_draws()), windows)
+    fn block(&self, history: &History) -> (usize, usize) {
+        let least = SPARE * LEAST_BLOCK as f64;
+        let first = (BLOCK_SHARE * self.affordable).clamp(least, BLOCK as f64);
+        let (first, windows) = match is_noisy(history) {
+            true => ((NOISY_WINDOWS * first).max(2.0 * least), 2),
+            false => (first, 1),
+        };
+        ((first as usize).max(history.steered_draws()), windows)
     }
 
     /// The next step when favourites find nothing better. The first block comes in any case, and
     /// another one if the budget has room. Otherwise it is climbing.
     fn after_favourites(&self, view: &View<'_>) -> GuidedStage {
-        let cost = Self::block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
+        let cost = self.block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
         if view.history.steered_draws() == 0 || view.used + cost <= view.until {
             GuidedStage::Block
         } else {
@@ -186,34 +290,65 @@ impl Guided {
     }
 }
 
+fn is_noisy(history: &History) -> bool {
+    history.noise().is_some_and(|noise| noise > NOISY)
+}
+
+/// Random draws.
+fn sample(count: usize, view: &mut View<'_>) -> Vec<Trial> {
+    (0..count).map(|_| pinned(&view.space.sample(view.random), Purpose::Sample)).collect()
+}
+
 impl Proposer for Guided {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         loop {
             match self.stage {
-                GuidedStage::Uniform => {
-                    self.stage = GuidedStage::Warm(0);
-                    let draws = (0..UNIFORM)
-                        .map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
-                    return Next::Round(draws.collect());
+                GuidedStage::First => {
+                    self.stage = GuidedStage::Lessons(0);
+                    let structured = self.structured.iter().take(self.affordable as usize / 3);
+                    let mut first: Vec<Trial> =
+                        structured.map(|class| pinned(class, Purpose::Climb)).collect();
+                    first.extend(sample(FIRST, view));
+                    return Next::Round(first);
                 }
-                GuidedStage::Warm(index) if index < WARM.len() => {
-                    let Some(model) = self.learn(view.history).into_iter().next() else {
+                GuidedStage::Lessons(count) if count < self.lessons(view.history) => {
+                    // Nothing follows these lessons.
+                    if !self.has_block(view.history)
+                        && let Some(next) = self.measure_alone(view)
+                    {
+                        return next;
+                    }
+                    let models = self.learn(view.history);
+                    let lesson = Self::lesson(&models, view);
+                    self.stage = GuidedStage::Lessons(count.saturating_add(LESSON));
+                    // A round would have a visit to the baseline and the reference each.
+                    if !lesson.is_empty() {
+                        return Next::Sequence(lesson);
+                    }
+                    if models.is_empty() {
+                        self.stage = GuidedStage::Alone;
+                    } else if !self.has_block(view.history) {
+                        self.stage = GuidedStage::Climb;
+                    }
+                }
+                GuidedStage::Lessons(_) => self.stage = GuidedStage::Alone,
+                GuidedStage::Alone => match self.measure_alone(view) {
+                    Some(next) => return next,
+                    None => self.stage = GuidedStage::Uniform,
+                },
+                GuidedStage::Uniform => {
+                    self.stage = GuidedStage::Favourites(None);
+                    let rest = self.uniform().saturating_sub(view.history.sampled() as usize);
+                    if rest > 0 {
+                        return Next::Round(sample(rest, view));
+                    }
+                }
+                GuidedStage::Favourites(before) => {
+                    // Without it nothing can be learned, and no favourite would ever follow.
+                    let Some(best) = view.history.ranking().first().map(|(_, mean)| *mean) else {
                         return Next::Done(StopReason::NoPredictor);
                     };
-                    self.stage = GuidedStage::Warm(index + 1);
-                    let round = Self::steered(
-                        &model,
-                        &WARM[index..=index],
-                        WARM_DRAWS,
-                        Purpose::Climb,
-                        view,
-                    );
-                    return Next::Round(round);
-                }
-                GuidedStage::Warm(_) => self.stage = GuidedStage::Favourites(None),
-                GuidedStage::Favourites(before) => {
-                    let best = view.history.ranking().first().map(|(_, mean)| *mean);
-                    if before.is_some_and(|before| best.is_none_or(|best| best <= before)) {
+                    if before.is_some_and(|before| best <= before) {
                         if let Some(why) = self.reached(view) {
                             return Next::Reached(why);
                         }
@@ -221,7 +356,7 @@ impl Proposer for Guided {
                         if let (GuidedStage::Block, Some(model)) =
                             (&self.stage, self.learn(view.history).into_iter().next())
                         {
-                            let (draws, windows) = Self::block(view.history);
+                            let (draws, windows) = self.block(view.history);
                             let each = draws.div_ceil(STEERED.len() * windows);
                             let round =
                                 Self::steered(&model, &STEERED, each, Purpose::Steered, view);
@@ -232,8 +367,8 @@ impl Proposer for Guided {
                         self.stage = GuidedStage::Climb;
                         continue;
                     }
-                    let favourites = Self::favourites(&self.learn(view.history), view);
-                    self.stage = GuidedStage::Favourites(best);
+                    let favourites = self.favourites(&self.learn(view.history), view);
+                    self.stage = GuidedStage::Favourites(Some(best));
                     if !favourites.is_empty() {
                         return Next::Round(favourites);
                     }

@@ -20,6 +20,8 @@ const COLD: f64 = 0.0001;
 const STEPS: usize = 120;
 /// The factor on the steps of cold draws, which should end at the top.
 const LONGER: usize = 8;
+/// The same for what is only plausible.
+const SHORTER: usize = 2;
 /// Cold draws that the highest prediction is taken from.
 const PEAKS: usize = 8;
 
@@ -71,6 +73,20 @@ impl LearnedPredictor {
     /// Draws with probability proportional to prediction^(1/`temperature`).
     pub(crate) fn draw(&self, space: &Space, temperature: f64, random: &mut Random) -> Assignment {
         draw(self, space, temperature, STEPS * space.threads(), random)
+    }
+
+    /// A predictor that the measurements also allow, drawn by how likely it is; itself if it knows
+    /// none.
+    pub(crate) fn plausible(&self, random: &mut Random) -> Self {
+        match self {
+            Self::Pipeline(fitted) => Self::Pipeline(fitted.plausible(random)),
+            Self::Counts(learned) => Self::Counts(learned.clone()),
+        }
+    }
+
+    /// An assignment predicted well, by a shorter search than [`LearnedPredictor::favourite`].
+    pub(crate) fn good(&self, space: &Space, random: &mut Random) -> Assignment {
+        draw(self, space, COLD, SHORTER * STEPS * space.threads(), random)
     }
 
     /// An assignment among those predicted best.

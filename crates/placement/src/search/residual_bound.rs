@@ -35,7 +35,7 @@ use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
 
 /// Fewer different assignments than this support no bound.
-const LEAST: usize = 30;
+pub(crate) const LEAST: usize = 30;
 
 /// The one-sided 95 % quantile of the normal distribution.
 const QUANTILE: f64 = 1.645;

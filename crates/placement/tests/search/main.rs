@@ -273,6 +273,21 @@ fn a_target_that_no_assignment_suits_is_given_up() {
 }
 
 #[test]
+fn a_guided_search_of_assignments_that_cannot_run_ends() {
+    // One that does not would never come back from a step.
+    let mut case = Case::new("2x4x2", 6, |_, class| pairs(class));
+    case.population.clear();
+    for budget in [60, 150, 600] {
+        let (outcome, records) = case.run(&question(StrategyName::Guided, budget, 1));
+        assert!(matches!(outcome.strategy[0], StrategyReason::Guided { .. }), "{budget}");
+        assert_eq!((outcome.verdict, outcome.best), (PlacementVerdict::Undecided, None));
+        let stopped = &outcome.stopped_because;
+        assert!(stopped.contains(&StopReason::NoPredictor), "{budget}: {stopped:?}");
+        assert!(records.len() as u64 <= budget, "{budget}: {}", records.len());
+    }
+}
+
+#[test]
 fn a_floor_under_which_the_program_falls_with_every_assignment_is_the_reason() {
     let case = small();
     let folder = tempfile::tempdir().unwrap();
@@ -508,25 +523,45 @@ fn a_guided_search_finds_the_best_and_claims_nothing_false() {
 fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
     let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
     assert!(case.population.len() > 600, "{}", case.population.len());
-    let (outcome, records) = case.run(&question(StrategyName::Auto, 400, 5));
+    let (outcome, records) = case.run(&question(StrategyName::Auto, 40, 5));
     assert!(
         matches!(outcome.strategy[0], StrategyReason::SampleThenClimb { .. }),
         "{:?}",
         outcome.strategy
     );
-    assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
-    assert_eq!(outcome.bound.method, BoundMethod::Bayes);
     assert!(records.iter().any(|record| record.trial.purpose == Purpose::Climb));
+}
+
+#[test]
+fn a_sixth_of_the_usual_budget_finds_the_best_and_a_quarter_bounds_it() {
+    let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
+    for (budget, method) in [(100, None), (150, Some(BoundMethod::Predicted))] {
+        let (outcome, records) = case.run(&question(StrategyName::Auto, budget, 5));
+        assert!(
+            matches!(outcome.strategy[0], StrategyReason::Guided { .. }),
+            "{:?}",
+            outcome.strategy
+        );
+        assert!(case.announces_an_optimum(&outcome), "{budget}: {:?}", outcome.best);
+        let bound = outcome.bound;
+        assert_eq!(bound.upb_high.map(|_| bound.method), method, "{:?}", bound.notes);
+        assert!(bound.upb_high.is_none_or(|high| high >= case.optimum()), "{:?}", bound.notes);
+        let steered = records.iter().any(|record| record.trial.purpose == Purpose::Steered);
+        assert_eq!(steered, method.is_some());
+    }
+}
+
+#[test]
+fn repeats_of_a_sample_are_averaged() {
+    let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
+    let (outcome, records) = case.run(&question(StrategyName::Climb, 400, 5));
+    assert_eq!(outcome.bound.method, BoundMethod::Bayes);
     let sampled: std::collections::BTreeSet<_> = records
         .iter()
         .filter(|r| r.trial.purpose == Purpose::Sample)
         .map(|r| &r.trial.setting)
         .collect();
-    assert_eq!(
-        outcome.bound.n,
-        sampled.len(),
-        "repeats are averaged, and climbing is no part of the sample"
-    );
+    assert_eq!(outcome.bound.n, sampled.len(), "climbing is no part of the sample");
 }
 
 #[test]
