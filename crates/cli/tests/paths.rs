@@ -130,7 +130,7 @@ fn a_recording_without_its_binary_has_its_published_totals() {
     let program = document["binaries"].as_array().unwrap().iter();
     let program = program.max_by_key(|binary| binary["branches"].as_u64()).unwrap();
     assert_eq!(program["name"], "/export/hda3/tmp/test.binary");
-    assert_eq!(program["dropped"]["repeated newest entry"], 55);
+    assert_eq!(program["dropped"]["repeated_top"], 55);
     let ranges = &program["ranges"];
     assert_eq!(
         [&ranges["distinct"], &ranges["count"], &ranges["bytes"]],
