@@ -165,7 +165,11 @@ fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
     let (text, app) = (file("app.brstack"), file("app"));
     let mut arm = fs::read(&app).unwrap();
     arm[18..20].copy_from_slice(&183_u16.to_le_bytes());
-    fs::create_dir(path("arm")).unwrap();
+    // No section, so no symbol.
+    let mut bare = fs::read(&app).unwrap();
+    bare[40..48].fill(0);
+    bare[60..64].fill(0);
+    ["arm", "bare"].map(|folder| fs::create_dir(path(folder)).unwrap());
     let cases: &[(&[&str], &str)] = &[
         (&["missing.data"], "there is no such file"),
         (&["/"], "it is a directory"),
@@ -177,6 +181,7 @@ fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
         (&[&text, "--binary", "/dev/zero"], "it is no regular file"),
         (&[&text, "--binary", &make("script", b"#!/bin/sh\n")], "not a readable 64-bit ELF file"),
         (&[&text, "--binary", &make("arm/app", &arm)], "not a program for x86-64"),
+        (&[&text, "--binary", &make("bare/app", &bare)], "neither symbols nor an unwind table"),
         (&[&make("far", b"99 0x20/0x10/P/-/-/0\n"), "--binary", &app], "no sampled address"),
     ];
     for (words, expected) in cases {

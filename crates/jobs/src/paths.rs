@@ -7,6 +7,7 @@ use pinwise_paths::{
     UnreadReason, read_branches,
 };
 use pinwise_topology::Random;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -74,14 +75,13 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
     let (mut read, mut unread) = (Vec::new(), Vec::new());
     let by = totals.sampled_by();
     let names: Vec<String> = recorded.keys().cloned().collect();
-    let mut wanted: Vec<&PathBuf> = request.binaries.iter().collect();
+    let seen: Vec<(&str, u64)> =
+        recorded.iter().map(|(name, seen)| (name.as_str(), seen.entries())).collect();
+    let (meant, without) = recorded_as(&request.binaries, &seen);
     for (name, seen) in recorded {
         let place = match request.binaries.is_empty() {
             true => Ok(PathBuf::from(&name)),
-            false => {
-                let found = wanted.iter().position(|file| is_meant(file, &name, &names));
-                found.map(|it| wanted.remove(it).clone()).ok_or(UnreadReason::NotAskedFor)
-            }
+            false => meant.get(&name).cloned().ok_or(UnreadReason::NotAskedFor),
         };
         let is_asked_for = place.is_ok() && !request.binaries.is_empty();
         let opened = place.and_then(|file| bytes_of(&name, &file).map(|bytes| (file, bytes)));
@@ -92,18 +92,17 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
         match profiled {
             Ok(binary) => read.push(binary),
             Err(reason) if is_asked_for => {
-                let file = request.binaries.iter().find(|file| is_meant(file, &name, &names));
-                return Err(not_usable(file.cloned().unwrap_or_default(), reason));
+                return Err(not_usable(meant[&name].clone(), reason));
             }
             Err(reason) => unread.push(UnreadBinary::new(name, seen, reason)),
         }
     }
-    if let Some(&file) = wanted.first() {
+    if let Some(file) = without {
         // A missing file is told first.
-        if let Err(reason) = bytes_of("asked for", file) {
-            return Err(not_usable(file.clone(), reason));
-        }
-        return Err(PathsError::NotSeen { file: file.clone(), seen: names });
+        return Err(match bytes_of("asked for", &file) {
+            Err(reason) => not_usable(file, reason),
+            Ok(_) => PathsError::NotSeen { file, seen: names },
+        });
     }
     Ok(RecordedProfile::new(totals, read, unread))
 }
@@ -131,10 +130,31 @@ fn read_recording(file: &Path) -> Result<BranchRecording, PathsError> {
     })
 }
 
-/// Whether a file is the recorded binary of this name. Text without mappings has one binary without
+/// By its recorded name, the file of each binary, and the first file that is none. `seen`: names
+/// and entries that lead there. Of binaries with the file's name, the one is meant whose folders
+/// agree the most, then the one with the most entries. Text without mappings has one binary without
 /// a name.
-fn is_meant(file: &Path, name: &str, names: &[String]) -> bool {
-    name.is_empty() && names.len() == 1 || file.file_name() == Path::new(name).file_name()
+fn recorded_as(
+    files: &[PathBuf],
+    seen: &[(&str, u64)],
+) -> (BTreeMap<String, PathBuf>, Option<PathBuf>) {
+    let mut meant: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut without = None;
+    for file in files {
+        // How many components agree, from the last on.
+        let common = |name: &str| {
+            let (own, recorded) = (file.components().rev(), Path::new(name).components().rev());
+            own.zip(recorded).take_while(|(own, recorded)| own == recorded).count()
+        };
+        let is_only = |name: &str| name.is_empty() && seen.len() == 1;
+        let free = seen.iter().filter(|(name, _)| !meant.contains_key(*name));
+        let named = free.filter(|(name, _)| is_only(name) || common(name) > 0);
+        match named.max_by_key(|(name, entries)| (common(name), *entries)) {
+            Some((name, _)) => drop(meant.insert((*name).to_owned(), file.clone())),
+            None => without = without.or_else(|| Some(file.clone())),
+        }
+    }
+    (meant, without)
 }
 
 fn bytes_of(name: &str, file: &Path) -> Result<Vec<u8>, UnreadReason> {
@@ -165,12 +185,28 @@ mod tests {
 
     #[test]
     fn a_file_is_meant_by_its_name_or_as_the_only_one_without() {
-        let names =
-            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert!(is_meant(Path::new("./app"), "/usr/bin/app", &names(&["/usr/bin/app"])));
-        assert!(!is_meant(Path::new("./app"), "/usr/bin/ap", &names(&["/usr/bin/ap"])));
-        assert!(is_meant(Path::new("./app"), "", &names(&[""])));
-        assert!(!is_meant(Path::new("./app"), "", &names(&["", "/bin/x"])));
+        let meant = |file: &str, seen: &[(&str, u64)]| {
+            recorded_as(&[file.into()], seen).0.into_keys().next()
+        };
+        assert_eq!(meant("./app", &[("/usr/bin/app", 1)]).as_deref(), Some("/usr/bin/app"));
+        assert_eq!(meant("./app", &[("/usr/bin/ap", 1)]), None);
+        assert_eq!(meant("./app", &[("", 1)]).as_deref(), Some(""));
+        assert_eq!(meant("./app", &[("", 1), ("/bin/x", 1)]), None);
+    }
+
+    #[test]
+    fn of_two_binaries_of_one_name_the_folder_decides_then_the_entries() {
+        let seen = [("/new/bin/app", 3), ("/old/bin/app", 9)];
+        let meant = |files: &[&str]| {
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            let (meant, without) = recorded_as(&files, &seen);
+            let meant = meant.into_iter().map(|(name, file)| format!("{name}={}", file.display()));
+            (meant.collect::<Vec<_>>(), without)
+        };
+        assert_eq!(meant(&["app"]).0, ["/old/bin/app=app"]);
+        assert_eq!(meant(&["/new/bin/app"]).0, ["/new/bin/app=/new/bin/app"]);
+        assert_eq!(meant(&["app", "x/app"]).0, ["/new/bin/app=x/app", "/old/bin/app=app"]);
+        assert_eq!(meant(&["app", "app", "app"]).1, Some("app".into()));
     }
 
     #[test]

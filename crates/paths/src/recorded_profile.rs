@@ -15,7 +15,7 @@ use crate::binary::{Binary, BinaryError};
 use crate::disassembly::disassembled;
 use crate::estimate::observation::SampledBy;
 use crate::exports::preaggregated_text;
-use crate::fragments::{ELSEWHERE, Fragments};
+use crate::fragments::Fragments;
 use crate::path::{Path, PathEnd};
 use crate::profile::{PathMethod, PathProfile};
 use crate::program_graph::ProgramGraph;
@@ -158,18 +158,10 @@ pub struct SharedInstruction {
 /// The confidence of intervals.
 pub const CONFIDENCE: f64 = 0.9;
 
-/// Entries of records that lead into the binary.
-fn branches_into(seen: &BinaryBranches) -> u64 {
-    seen.fragments.iter().fold(0, |sum, (fragment, times)| {
-        let into = fragment.iter().filter(|branch| branch.to != ELSEWHERE).count() as u64;
-        sum.saturating_add(times.saturating_mul(into))
-    })
-}
-
 impl UnreadBinary {
     /// What was seen of a binary that is not read.
     pub fn new(name: String, seen: BinaryBranches, reason: UnreadReason) -> Self {
-        Self { name, branches: branches_into(&seen), seen, reason }
+        Self { name, branches: seen.entries(), seen, reason }
     }
 }
 
@@ -217,7 +209,7 @@ impl ProfiledBinary {
         Ok(Self {
             name: name.to_owned(),
             file,
-            branches: branches_into(&seen),
+            branches: seen.entries(),
             seen,
             functions: program.len(),
             coverage: 1.0 - profile.left_out,

@@ -127,6 +127,14 @@ pub struct BinaryBranches {
 }
 
 impl BinaryBranches {
+    /// Entries of records that lead into the binary.
+    pub fn entries(&self) -> u64 {
+        self.fragments.iter().fold(0, |sum, (fragment, times)| {
+            let into = fragment.iter().filter(|branch| branch.to != ELSEWHERE).count() as u64;
+            sum.saturating_add(times.saturating_mul(into))
+        })
+    }
+
     /// The same with virtual addresses. What is not loaded is elsewhere.
     #[must_use]
     pub fn at_addresses(&self, segments: &Segments) -> Self {

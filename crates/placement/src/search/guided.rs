@@ -26,13 +26,13 @@
 //! follows. What they do bounds the whole ([`SoloBound`]). If the best comes near that bound, no
 //! block is needed.
 //!
-//! **Where the numbers come from.** Two are limits of others: a predictor learns from 20
-//! measurements on, and a block supports a bound from [`LEAST_BLOCK`] assignments on. [`LEAST`],
+//! **Where the numbers come from.** Two are limits of others. A predictor learns from 20
+//! measurements on. A block supports a bound from [`LEAST_BLOCK`] assignments on. [`LEAST`],
 //! [`LEAST_SAMPLE`] and [`WORTH_A_BLOCK`] follow from such limits. The other shares and counts were
 //! chosen by hand on the workloads *screen* of the lab's study of the best so far. That study's
-//! *held-out* workloads had no part in it. The temperatures of a block, [`NOISY`], and the most of
-//! the random sample, a block and favourites were the same when the search had 600 measurements
-//! only.
+//! *held-out* workloads had no part in it. Some numbers are those of the search that needed 600
+//! measurements: the temperatures of a block, [`NOISY`], and the most random assignments, draws of
+//! a block and favourites.
 //!
 //! The announced best is always measured, never only predicted. The bound by prediction assumes
 //! something of the predictor's error: for the best assignment it is not greater than near the top,
@@ -65,7 +65,7 @@ const LESSON: usize = 8;
 /// Trials so chosen, as a share, and at most.
 const LESSONS_SHARE: f64 = 0.25;
 const MOST_LESSONS: usize = 90;
-/// One in so many of these is by the other predictor.
+/// Every fourth of these comes from the other predictor.
 const OTHER: usize = 4;
 /// Temperature of draws where all that is plausible was measured. It doubles from one to the next.
 const COOL: f64 = 0.001;

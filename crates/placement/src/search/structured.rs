@@ -1,7 +1,7 @@
 //! Assignments that you might pick by hand.
 //!
-//! They differ from each other as random ones hardly do: everything close together, far apart, or
-//! each instance in a domain of its own. So they show early what sharing costs.
+//! Everything is close together, or far apart, or each instance is in a domain of its own. Random
+//! ones hardly differ so much. So these show early what sharing costs.
 
 use pinwise_measure::Workload;
 use pinwise_topology::{Assignment, Policy, SharingTree, Space};
