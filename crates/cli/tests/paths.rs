@@ -169,7 +169,9 @@ fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
     let mut bare = fs::read(&app).unwrap();
     bare[40..48].fill(0);
     bare[60..64].fill(0);
-    ["arm", "bare"].map(|folder| fs::create_dir(path(folder)).unwrap());
+    for folder in ["arm", "bare"] {
+        fs::create_dir(path(folder)).unwrap();
+    }
     let cases: &[(&[&str], &str)] = &[
         (&["missing.data"], "there is no such file"),
         (&["/"], "it is a directory"),
