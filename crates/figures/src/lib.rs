@@ -193,9 +193,15 @@ pub fn group(digits: &str) -> String {
     grouped
 }
 
-/// `1 probe`, `5,000 probes`: how many of what is called `noun`, whose plural ends in s.
+/// `1 probe`, `2 branches`, `2 binaries`: how many of `noun`, whose plural ends in s.
 pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+    let noun = match noun.strip_suffix('y') {
+        _ if number == 1 => noun.to_owned(),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if noun.ends_with("ch") => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    };
+    format!("{} {noun}", count(number))
 }
 
 /// `350 µs`, `1.5 ms`, `195 ms`, `12.3 s`, `2 s`, `4 min 10 s`, `5 min`, `2 h 5 min`.
@@ -359,6 +365,8 @@ mod tests {
             [counted(0, "probe"), counted(1, "probe"), counted(2000, "probe")],
             ["0 probes", "1 probe", "2,000 probes"]
         );
+        let nouns = ["branch", "binary", "way"].map(|noun| counted(2, noun));
+        assert_eq!(nouns, ["2 branches", "2 binaries", "2 ways"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 
 /// More rows than wanted functions have, unless a file is hostile.
 const MOST_ROWS: usize = 1 << 22;
-/// More bytes than the names of source files have, unless a file is hostile.
+/// The names of all source files have fewer bytes, unless the binary is hostile.
 const MOST_TEXT: usize = 1 << 26;
 /// Linux refuses a longer path.
 const LONGEST_NAME: usize = 4096;

@@ -139,10 +139,7 @@ fn destinations(totals: &RecordingTotals, mut into: Vec<(String, u64)>) -> Strin
     if into.len() > MOST {
         let rest = into.split_off(MOST);
         let branches = rest.iter().map(|(_, branches)| *branches).sum();
-        into.push((
-            counted(rest.len() as u64, "other binary").replace("binarys", "binaries"),
-            branches,
-        ));
+        into.push((counted(rest.len() as u64, "other binary"), branches));
     }
     into.push(("kernel".to_owned(), totals.into_kernel));
     into.push(("unresolved".to_owned(), totals.into_unknown));
@@ -181,7 +178,7 @@ pub fn paths_totals(profile: &RecordedProfile) -> Vec<(&'static str, String)> {
             format!(
                 "{} of samples fill the record of {}: their paths go on before it",
                 share(truncated, of),
-                counted(deepest as u64, "branch").replace("branchs", "branches"),
+                counted(deepest as u64, "branch"),
             ),
         )),
     }

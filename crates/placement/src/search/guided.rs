@@ -30,9 +30,8 @@
 //! measurements on. A block supports a bound from [`LEAST_BLOCK`] assignments on. [`LEAST`],
 //! [`LEAST_SAMPLE`] and [`WORTH_A_BLOCK`] follow from such limits. The other shares and counts were
 //! chosen by hand on the workloads *screen* of the lab's study of the best so far. That study's
-//! *held-out* workloads had no part in it. Some numbers are those of the search that needed 600
-//! measurements: the temperatures of a block, [`NOISY`], and the most random assignments, draws of
-//! a block and favourites.
+//! *held-out* workloads had no part in it. An earlier search, which needed 600 measurements, had
+//! some of the numbers: the temperatures, [`NOISY`], and the upper limits of steps 3 to 5.
 //!
 //! The announced best is always measured, never only predicted. The bound by prediction assumes
 //! something of the predictor's error: for the best assignment it is not greater than near the top,

@@ -1,7 +1,7 @@
 //! Assignments that you might pick by hand.
 //!
-//! Everything is close together, or far apart, or each instance is in a domain of its own. Random
-//! ones hardly differ so much. So these show early what sharing costs.
+//! Some have all threads close together, others far apart. Others give each instance its own
+//! domain. Random ones hardly differ so much. So these show early what sharing costs.
 
 use pinwise_measure::Workload;
 use pinwise_topology::{Assignment, Policy, SharingTree, Space};

@@ -177,8 +177,8 @@ impl PipelinePredictor {
         (FULL / others).min(WEIGHT)
     }
 
-    /// The variances of a weight at a level: what all kinds that are disturbed have together, and
-    /// each by itself.
+    /// The variances of a weight at a level. The first is common to all kinds that are disturbed,
+    /// the second is of each kind.
     pub(super) fn weight_variances(&self, level: usize) -> (f64, f64) {
         let whole = self.weight_spread(level).powi(2);
         (whole, LIKEWISE * LIKEWISE * whole)
