@@ -21,6 +21,7 @@
 
 mod compact;
 mod fit;
+mod formula;
 
 use crate::learned::levels::Levels;
 use crate::{PredictedWalk, Predictor, ThreadKinds};
@@ -55,34 +56,6 @@ pub struct FittedPipeline {
     error: f64,
     /// `None` if its parameters were given.
     posterior: Option<Box<fit::LaplacePosterior>>,
-}
-
-/// What one assignment goes through while fitting; kept from one to the next.
-#[derive(Default)]
-struct FitWorkspace {
-    /// By level, whether no thread has co-runners there in any assignment that is looked at. Then
-    /// the level makes no difference. Without such assignments, all are looked at.
-    idle: Vec<bool>,
-    /// Pairs weigh nothing, and what they might is not asked.
-    without_pairs: bool,
-    /// Threads by level, domain and kind.
-    held: Vec<f64>,
-    slow: Vec<f64>,
-    /// By thread and level.
-    loads: Vec<f64>,
-    /// By thread: how slow it is compared with the slowest of its instance, to the power of β.
-    powers: Vec<f64>,
-    /// By instance.
-    rates: Vec<Rate>,
-}
-
-/// How slow an instance is.
-struct Rate {
-    /// The largest logarithm of its threads.
-    most: f64,
-    /// The sum of their powers.
-    powers: f64,
-    performance: f64,
 }
 
 /// How many pairs of each two kinds are among the others of a thread of kind `own`. `held` counts
@@ -152,131 +125,6 @@ impl PipelinePredictor {
     /// Where log β is.
     fn sharpest(&self) -> usize {
         self.parameters - 1
-    }
-
-    /// The logarithm of performance, and its derivatives where `gradient` is as long as there are
-    /// parameters.
-    fn log_performance(
-        &self,
-        leaves: &[u32],
-        parameters: &[f64],
-        work: &mut FitWorkspace,
-        gradient: &mut [f64],
-    ) -> f64 {
-        let (idle, with_pairs) = (&work.idle, !work.without_pairs);
-        let is_idle = |level: usize| idle.get(level).is_some_and(|idle| *idle);
-        let looked_at =
-            || self.levels.domains.iter().enumerate().filter(|(level, _)| !is_idle(*level));
-        let (kinds, levels) = (self.kinds, self.levels.domains.len());
-        let (threads, wide) = (self.thread_kinds.threads(), self.levels.most_domains * kinds);
-        work.held.clear();
-        work.held.resize(levels * wide, 0.0);
-        for (level, domains) in looked_at() {
-            for (thread, leaf) in leaves.iter().enumerate().take(threads) {
-                work.held[level * wide
-                    + domains[*leaf as usize] * kinds
-                    + self.thread_kinds.kind(thread)] += 1.0;
-            }
-        }
-        work.slow.clear();
-        work.slow.resize(threads, 0.0);
-        work.loads.clear();
-        work.loads.resize(threads * levels, 0.0);
-        for thread in 0..threads {
-            let kind = self.thread_kinds.kind(thread);
-            let mut slow = parameters[self.base(kind, leaves[thread])];
-            for (level, domains) in looked_at() {
-                let held =
-                    &work.held[level * wide + domains[leaves[thread] as usize] * kinds..][..kinds];
-                let weights = &parameters[self.weight(level, kind, 0)..][..kinds];
-                let singly: f64 =
-                    held.iter().zip(weights).map(|(held, weight)| held * weight).sum();
-                let mut load = singly - weights[kind];
-                if with_pairs {
-                    let worth = &parameters[self.pair(level, kind)];
-                    load += worth
-                        .iter()
-                        .zip(pairs(held, kind))
-                        .map(|(worth, pairs)| worth * pairs)
-                        .sum::<f64>();
-                }
-                work.loads[thread * levels + level] = load;
-                slow += load + parameters[self.curvature(level)] * load * load;
-            }
-            work.slow[thread] = slow;
-        }
-        for instance in &self.instances {
-            for (index, &(a, kind_a)) in instance.iter().enumerate() {
-                for &(b, kind_b) in &instance[..index] {
-                    for (level, domains) in looked_at() {
-                        if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
-                            work.slow[a] += parameters[self.partner(level, kind_a, kind_b)];
-                            work.slow[b] += parameters[self.partner(level, kind_b, kind_a)];
-                        }
-                    }
-                }
-            }
-        }
-        let sharpness = Self::sharpness(parameters);
-        work.powers.clear();
-        work.powers.resize(threads, 0.0);
-        work.rates.clear();
-        let mut sum = 0.0;
-        for instance in &self.instances {
-            let most = instance
-                .iter()
-                .map(|(thread, _)| work.slow[*thread])
-                .fold(f64::NEG_INFINITY, f64::max);
-            let mut powers = 0.0;
-            for (thread, _) in instance {
-                let power = (sharpness * (work.slow[*thread] - most)).exp();
-                work.powers[*thread] = power;
-                powers += power;
-            }
-            let performance = (-(most + powers.ln() / sharpness)).exp();
-            sum += performance;
-            work.rates.push(Rate { most, powers, performance });
-        }
-        if !gradient.is_empty() {
-            gradient.fill(0.0);
-            for (instance, rate) in self.instances.iter().zip(&work.rates) {
-                let share = rate.performance / sum;
-                let mut mean = 0.0;
-                for &(a, kind) in instance {
-                    let own = work.powers[a] / rate.powers;
-                    mean += own * (work.slow[a] - rate.most);
-                    let by = -share * own;
-                    gradient[self.base(kind, leaves[a])] += by;
-                    for (level, domains) in looked_at() {
-                        let load = work.loads[a * levels + level];
-                        let slope = by * (1.0 + 2.0 * parameters[self.curvature(level)] * load);
-                        let held = &work.held[level * wide + domains[leaves[a] as usize] * kinds..]
-                            [..kinds];
-                        let first = self.weight(level, kind, 0);
-                        for (other, held) in held.iter().enumerate() {
-                            gradient[first + other] += slope * held;
-                        }
-                        gradient[first + kind] -= slope;
-                        let worth =
-                            &mut gradient[if with_pairs { self.pair(level, kind) } else { 0..0 }];
-                        worth
-                            .iter_mut()
-                            .zip(pairs(held, kind))
-                            .for_each(|(worth, pairs)| *worth += slope * pairs);
-                        gradient[self.curvature(level)] += by * load * load;
-                        for &(b, other) in instance {
-                            if b != a && domains[leaves[a] as usize] == domains[leaves[b] as usize]
-                            {
-                                gradient[self.partner(level, kind, other)] += by;
-                            }
-                        }
-                    }
-                }
-                // d/dβ of ln(sum)/β, times β for log β.
-                gradient[self.sharpest()] -= share * (mean - rate.powers.ln() / sharpness);
-            }
-        }
-        sum.ln()
     }
 
     /// How much the slowest thread of an instance decides alone: β.

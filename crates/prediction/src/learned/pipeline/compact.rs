@@ -61,6 +61,9 @@ pub(super) struct CompactWalk<'a> {
     crowd: Vec<(usize, f64)>,
     slow: Vec<(usize, f64)>,
     rates: Vec<(usize, f64)>,
+    /// The levels on which the last step changed domains: theirs by leaf, the one left and the one
+    /// joined.
+    crowded: Vec<(&'a [usize], usize, usize)>,
 }
 
 impl Compact {
@@ -211,18 +214,29 @@ impl<'a> CompactWalk<'a> {
     pub(super) fn new(compact: &'a Compact, leaves: &[u32]) -> Self {
         let mut now = Workspace::default();
         compact.log_performance(leaves, &mut now);
-        Self { compact, now, change: None, crowd: Vec::new(), slow: Vec::new(), rates: Vec::new() }
+        Self {
+            compact,
+            now,
+            change: None,
+            crowd: Vec::new(),
+            slow: Vec::new(),
+            rates: Vec::new(),
+            crowded: Vec::new(),
+        }
     }
 
     /// Counts the threads of a change where they are after it.
     fn count(&mut self, Change { thread, other, from, to }: Change) {
-        let moved = [Some((thread, from, to)), other.map(|other| (other, to, from))];
         for level in &self.compact.levels {
-            for (thread, from, to) in moved.into_iter().flatten() {
-                let [from, to] = [from, to]
-                    .map(|leaf| level.place(self.compact.kinds, leaf) + self.compact.kind[thread]);
-                self.now.held[from] -= 1.0;
-                self.now.held[to] += 1.0;
+            let kinds = self.compact.kinds;
+            let (left, joined) = (level.place(kinds, from), level.place(kinds, to));
+            let kind = self.compact.kind[thread];
+            self.now.held[left + kind] -= 1.0;
+            self.now.held[joined + kind] += 1.0;
+            if let Some(other) = other {
+                let kind = self.compact.kind[other];
+                self.now.held[joined + kind] -= 1.0;
+                self.now.held[left + kind] += 1.0;
             }
         }
     }
@@ -238,8 +252,11 @@ impl PredictedWalk for CompactWalk<'_> {
         self.change = Some(change);
         self.count(change);
         for level in &compact.levels {
-            let places = [from, to].map(|leaf| level.place(kinds, leaf));
-            for place in places.into_iter().filter(|_| places[0] != places[1]) {
+            let places = [level.place(kinds, from), level.place(kinds, to)];
+            if places[0] == places[1] {
+                continue;
+            }
+            for place in places {
                 for kind in 0..kinds {
                     let crowd = level.crowd(&self.now.held[place..place + kinds], kind);
                     self.crowd.push((
@@ -249,15 +266,22 @@ impl PredictedWalk for CompactWalk<'_> {
                 }
             }
         }
-        let moved =
-            [Some(thread), other].map(|moved| moved.map(|moved| compact.instance_of[moved]));
-        for (one, leaf) in leaves.iter().enumerate().take(compact.kind.len()) {
-            let near = |level: &LevelWeights| {
-                let [own, left, joined] =
-                    [*leaf, from, to].map(|leaf| level.domains[leaf as usize]);
-                left != joined && (own == left || own == joined)
+        let moved = compact.instance_of[thread];
+        let other = other.map_or(moved, |other| compact.instance_of[other]);
+        self.crowded.clear();
+        for level in &compact.levels {
+            let (left, joined) = (level.domains[from as usize], level.domains[to as usize]);
+            if left != joined {
+                self.crowded.push((&level.domains, left, joined));
+            }
+        }
+        for one in 0..compact.kind.len() {
+            let instance = compact.instance_of[one];
+            let leaf = leaves[one] as usize;
+            let near = |(domains, left, joined): &(&[usize], usize, usize)| {
+                domains[leaf] == *left || domains[leaf] == *joined
             };
-            if moved.contains(&Some(compact.instance_of[one])) || compact.levels.iter().any(near) {
+            if instance == moved || instance == other || self.crowded.iter().any(near) {
                 let slow = compact.slow(one, leaves, &self.now.crowd);
                 let before = std::mem::replace(&mut self.now.slow[one], slow);
                 if slow != before {

@@ -6,7 +6,7 @@
 //! residuals.
 //!
 //! **Pairs.** Without them, which kind is the slowest may be mistaken. So a fit with pairs begins
-//! at each minimum without them, not at the least alone. Fewer measurements than parameters can be
+//! at each minimum without them, not at the least alone. Starts that came to one minimum count once. Fewer measurements than parameters can be
 //! met exactly. Then cross-validation shows nothing, and pairs are left out.
 //!
 //! **Better measurements count more.** No formula is right everywhere, and it has to be right near
@@ -24,7 +24,8 @@
 //! neighbourhood alone: the formula curves, most of all in β. A draw that the measurements refute
 //! comes half way back until they do not.
 
-use super::{Compact, FitWorkspace, FittedPipeline, PipelinePredictor, SHARPNESS};
+use super::formula::{Formula, SharingCounts};
+use super::{Compact, FittedPipeline, PipelinePredictor, SHARPNESS};
 use crate::learned::ridge::{Cholesky, dot, solve};
 use pinwise_topology::Random;
 
@@ -47,8 +48,13 @@ const LIKEWISE: f64 = 0.4;
 const PAIRS: f64 = 0.9;
 /// Kinds that a fit begins with as the slowest, at most; and once with none.
 const STARTS: usize = 3;
-/// Steps of a fit at most; it ends sooner if nothing improves.
+/// Steps of a fit at most.
 const STEPS: usize = 40;
+/// A fit ends when a step improves what is minimized by less than this share.
+const NEGLIGIBLE: f64 = 1e-4;
+/// Fits whose parameters differ by no more are one minimum. Nearly all are logarithms, so this is
+/// a tenth.
+const SAME: f64 = 0.1;
 /// The least standard deviation that residuals are taken to have: formulas are never exact.
 const LEAST_ERROR: f64 = 1e-4;
 /// Fewer measurements than this are not learned from.
@@ -63,7 +69,7 @@ const HALVINGS: usize = 10;
 /// A measurement: of what, the logarithm of its performance, its weight.
 #[derive(Clone, Debug)]
 struct WeighedMeasurement {
-    leaves: Vec<u32>,
+    counts: SharingCounts,
     value: f64,
     weight: f64,
 }
@@ -78,6 +84,14 @@ struct CurveFit {
     error: f64,
     /// What was minimized.
     minimized: f64,
+}
+
+impl CurveFit {
+    /// The largest difference between two parameters.
+    fn distance(&self, other: &Self) -> f64 {
+        let apart = |(a, b): (&f64, &f64)| (a - b).abs();
+        self.parameters.iter().zip(&other.parameters).map(apart).fold(0.0, f64::max)
+    }
 }
 
 impl PipelinePredictor {
@@ -97,10 +111,11 @@ impl PipelinePredictor {
         }
         let best = values.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
         let weight = |value: f64| 1.0 / (1.0 + ((best - value) / NEAR).powi(2));
+        let levels = self.shared_levels(values.iter().map(|(leaves, _)| *leaves));
         let mut rows: Vec<WeighedMeasurement> = values
             .iter()
             .map(|(leaves, value)| WeighedMeasurement {
-                leaves: leaves.to_vec(),
+                counts: self.count(leaves, &levels),
                 value: *value,
                 weight: weight(*value),
             })
@@ -110,50 +125,63 @@ impl PipelinePredictor {
         rows.iter_mut().for_each(|row| row.weight /= mean);
         let level = rows.iter().map(|row| row.value).sum::<f64>() / rows.len() as f64;
         let slowest = (0..self.kinds.min(STARTS)).map(Some);
-        let shared = self.shared(&rows);
-        let plain = self.fitted(&shared, false);
+        let plain = self.fitted(&levels, false);
         let fits = slowest.chain([None]).map(|slowest| {
-            let prior = self.prior_mean(level, &shared, slowest);
-            self.descend(&rows, &shared, &prior, &prior, &plain)
+            let prior = self.prior_mean(level, &levels, slowest);
+            self.descend(&rows, &levels, &prior, &prior, &plain)
         });
-        let fits: Vec<CurveFit> = fits.collect();
-        let least = |a: &&CurveFit, b: &&CurveFit| a.minimized.total_cmp(&b.minimized);
-        let mut fit = fits.iter().min_by(least)?.clone();
-        let (mut error, mut factor) = self.left_out(&rows, &shared, &fit, &plain)?;
+        let mut fits: Vec<CurveFit> = fits.collect();
+        fits.sort_by(|a, b| a.minimized.total_cmp(&b.minimized));
+        eprintln!(
+            "rows {} fits {:?}",
+            rows.len(),
+            fits.iter()
+                .map(|f| (
+                    f.minimized,
+                    f.error,
+                    f.parameters
+                        .iter()
+                        .zip(&fits[0].parameters)
+                        .map(|(a, b)| (a - b).abs())
+                        .fold(0.0, f64::max)
+                ))
+                .collect::<Vec<_>>()
+        );
+        let mut minima: Vec<CurveFit> = Vec::new();
+        for fit in fits {
+            if minima.iter().all(|known| known.distance(&fit) > SAME) {
+                minima.push(fit);
+            }
+        }
+        let mut fit = minima.first()?.clone();
+        let (mut error, mut factor) = self.left_out(&rows, &levels, &fit, &plain)?;
         let mut free = plain;
-        let every = self.fitted(&shared, true);
+        let every = self.fitted(&levels, true);
         if every.len() > free.len() && rows.len() > every.len() {
-            let paired: Vec<CurveFit> = fits
+            let paired = minima
                 .iter()
-                .map(|fit| self.descend(&rows, &shared, &fit.prior, &fit.parameters, &every))
-                .collect();
-            let paired = paired.iter().min_by(least)?;
-            let then = self.left_out(&rows, &shared, paired, &every);
+                .map(|fit| self.descend(&rows, &levels, &fit.prior, &fit.parameters, &every))
+                .min_by(|a, b| a.minimized.total_cmp(&b.minimized))?;
+            let then = self.left_out(&rows, &levels, &paired, &every);
             if let Some(then) = then.filter(|(then, _)| *then < PAIRS * error) {
-                (fit, (error, factor), free) = (paired.clone(), then, every);
+                (fit, (error, factor), free) = (paired, then, every);
             }
         }
         let compact = Compact::new(self, &fit.parameters);
         let posterior =
-            LaplacePosterior { pipeline: self.clone(), rows, shared, fit, free, factor };
+            LaplacePosterior { pipeline: self.clone(), rows, levels, fit, free, factor };
         Some(FittedPipeline { compact, error, posterior: Some(Box::new(posterior)) })
     }
 
-    /// For assignments with co-runners on the domains of `shared` levels. `free` parameters are
-    /// fitted and the other pairs are 0.
-    fn workspace(&self, shared: &[bool], free: &[usize]) -> FitWorkspace {
-        let without_pairs =
-            !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
-        FitWorkspace {
-            idle: shared.iter().map(|shared| !shared).collect(),
-            without_pairs,
-            ..FitWorkspace::default()
-        }
+    /// The formula with the parameters that are `free`; the others are 0.
+    fn formula_of<'a>(&'a self, levels: &'a [usize], free: &[usize]) -> Formula<'a> {
+        let is_pair = |parameter: &usize| (self.pairs..self.sharpest()).contains(parameter);
+        self.formula(levels, free.iter().any(is_pair))
     }
 
     /// What is expected where performance is e^`level` in the middle and threads of one kind, or
     /// none, are the slowest.
-    fn prior_mean(&self, level: f64, shared: &[bool], slowest: Option<usize>) -> Vec<f64> {
+    fn prior_mean(&self, level: f64, levels: &[usize], slowest: Option<usize>) -> Vec<f64> {
         let middle = (self.instances.len() as f64).ln() - level;
         let base = |base: usize| {
             let faster = slowest.is_some_and(|slowest| base % self.kinds != slowest);
@@ -161,7 +189,7 @@ impl PipelinePredictor {
         };
         let mut mean: Vec<f64> = (0..self.bases).map(base).collect();
         mean.resize(self.parameters, 0.0);
-        for level in (0..shared.len()).filter(|level| shared[*level]) {
+        for &level in levels {
             let weights = self.weight(level, 0, 0)..self.partner(level, 0, 0);
             mean[weights].fill(COSTS * self.weight_spread(level));
         }
@@ -230,23 +258,26 @@ impl PipelinePredictor {
         }
     }
 
-    /// By level, whether any thread ever had co-runners on a domain.
-    fn shared(&self, rows: &[WeighedMeasurement]) -> Vec<bool> {
-        let is_shared = |domains: &Vec<usize>| {
+    /// The levels on whose domains any thread ever had co-runners.
+    fn shared_levels<'a>(&self, all: impl Iterator<Item = &'a [u32]> + Clone) -> Vec<usize> {
+        let is_shared = |level: &usize| {
+            let domains = &self.levels.domains[*level];
             let mut seen = vec![usize::MAX; self.levels.most_domains];
-            rows.iter().enumerate().any(|(number, row)| {
-                row.leaves.iter().any(|leaf| {
+            all.clone().enumerate().any(|(number, leaves)| {
+                leaves.iter().any(|leaf| {
                     std::mem::replace(&mut seen[domains[*leaf as usize]], number) == number
                 })
             })
         };
-        self.levels.domains.iter().map(is_shared).collect()
+        (0..self.levels.domains.len()).filter(is_shared).collect()
     }
 
     /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody
     /// ever had co-runners there is nothing to learn.
-    fn fitted(&self, shared: &[bool], pairs: bool) -> Vec<usize> {
-        let of_level = |index: usize, all: usize| shared[index * shared.len() / all.max(1)];
+    fn fitted(&self, levels: &[usize], pairs: bool) -> Vec<usize> {
+        let of_level = |index: usize, all: usize| {
+            levels.contains(&(index * self.levels.domains.len() / all.max(1)))
+        };
         let is_fitted = |parameter: &usize| match *parameter {
             own if own < self.bases => true,
             own if own < self.pairs => of_level(own - self.bases, self.pairs - self.bases),
@@ -263,27 +294,28 @@ impl PipelinePredictor {
     fn descend(
         &self,
         rows: &[WeighedMeasurement],
-        shared: &[bool],
+        levels: &[usize],
         prior: &[f64],
         begin: &[f64],
         free: &[usize],
     ) -> CurveFit {
         let (n, p) = (rows.len(), self.parameters);
         let mut at = begin.to_vec();
-        let mut work = self.workspace(shared, free);
+        let mut formula = self.formula_of(levels, free);
         let mut damping = 1e-2;
         let mut error = 0.05f64;
         let precision = self.precision();
         let penalty = |at: &[f64]| penalty(&precision, prior, at);
         let place = places(free, p);
-        let mut squares = self.squares(rows, &at, &mut work);
+        let mut squares = sum_of_squares(&mut formula, rows, &at);
         let mut gradient = vec![0.0; p];
         for _ in 0..STEPS {
             let mut gram = Gram::new(free.len());
             let mut right = vec![0.0; free.len()];
+            formula.move_to(&at);
             for row in rows {
-                let residual =
-                    row.value - self.log_performance(&row.leaves, &at, &mut work, &mut gradient);
+                let residual = row.value - formula.log_performance(&row.counts);
+                formula.gradient(&row.counts, &mut gradient);
                 let slopes: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
                 gram.add(&slopes, row.weight);
                 right
@@ -313,9 +345,9 @@ impl PipelinePredictor {
                 };
                 let mut tried = at.clone();
                 free.iter().zip(&step).for_each(|(k, step)| tried[*k] += step.clamp(-0.5, 0.5));
-                let there = self.squares(rows, &tried, &mut work);
+                let there = sum_of_squares(&mut formula, rows, &tried);
                 if there + ridge * penalty(&tried) < objective {
-                    improved = (objective - there - ridge * penalty(&tried)) > 1e-6 * objective;
+                    improved = objective - there - ridge * penalty(&tried) > NEGLIGIBLE * objective;
                     at = tried;
                     squares = there;
                     damping = (damping * 0.3).max(1e-9);
@@ -333,31 +365,24 @@ impl PipelinePredictor {
         CurveFit { parameters: at, prior: prior.to_vec(), error, minimized }
     }
 
-    /// The sum of the weighted squares of the residuals.
-    fn squares(&self, rows: &[WeighedMeasurement], at: &[f64], work: &mut FitWorkspace) -> f64 {
-        let mut residual = |row: &WeighedMeasurement| {
-            row.value - self.log_performance(&row.leaves, at, work, &mut [])
-        };
-        rows.iter().map(|row| row.weight * residual(row).powi(2)).sum()
-    }
-
     /// The generalized cross-validation error of a fit, weighted as it was, and the factor of its
     /// normal equations; `None` if it is no minimum.
     fn left_out(
         &self,
         rows: &[WeighedMeasurement],
-        shared: &[bool],
+        levels: &[usize],
         fit: &CurveFit,
         free: &[usize],
     ) -> Option<(f64, Cholesky)> {
-        let mut work = self.workspace(shared, free);
+        let mut formula = self.formula_of(levels, free);
         let mut gram = Gram::new(free.len());
         let mut gradient = vec![0.0; self.parameters];
         let mut squares = 0.0;
         let mut slopes: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
+        formula.move_to(&fit.parameters);
         for row in rows {
-            let predicted =
-                self.log_performance(&row.leaves, &fit.parameters, &mut work, &mut gradient);
+            let predicted = formula.log_performance(&row.counts);
+            formula.gradient(&row.counts, &mut gradient);
             squares += row.weight * (row.value - predicted).powi(2);
             let own: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
             gram.add(&own, row.weight);
@@ -379,7 +404,7 @@ impl PipelinePredictor {
 pub(super) struct LaplacePosterior {
     pipeline: PipelinePredictor,
     rows: Vec<WeighedMeasurement>,
-    shared: Vec<bool>,
+    levels: Vec<usize>,
     fit: CurveFit,
     free: Vec<usize>,
     /// Of the precision times the squared error of the fit.
@@ -391,9 +416,9 @@ impl LaplacePosterior {
     pub(super) fn draw(&self, random: &mut Random) -> Compact {
         let Self { pipeline, rows, fit, .. } = self;
         let (ridge, precision) = (fit.error * fit.error, pipeline.precision());
-        let mut work = pipeline.workspace(&self.shared, &self.free);
+        let mut formula = pipeline.formula_of(&self.levels, &self.free);
         let mut objective = |at: &[f64]| {
-            pipeline.squares(rows, at, &mut work) + ridge * penalty(&precision, &fit.prior, at)
+            sum_of_squares(&mut formula, rows, at) + ridge * penalty(&precision, &fit.prior, at)
         };
         let normal: Vec<f64> = self.free.iter().map(|_| random.normal()).collect();
         let most = objective(&fit.parameters) + ALLOWED * ridge * dot(&normal, &normal);
@@ -411,6 +436,13 @@ impl LaplacePosterior {
         }
         Compact::new(pipeline, &drawn)
     }
+}
+
+/// The sum of the weighted squares of the residuals.
+fn sum_of_squares(formula: &mut Formula<'_>, rows: &[WeighedMeasurement], at: &[f64]) -> f64 {
+    formula.move_to(at);
+    let mut residual = |row: &WeighedMeasurement| row.value - formula.log_performance(&row.counts);
+    rows.iter().map(|row| row.weight * residual(row).powi(2)).sum()
 }
 
 /// What a prior of some precision, its lower triangle, adds to the squares at `at`.

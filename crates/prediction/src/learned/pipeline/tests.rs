@@ -16,17 +16,22 @@ fn derivatives_are_those_of_small_differences() {
     let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
     let mut random = Random::new(2);
     let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
-    let mut work = FitWorkspace::default();
+    let levels: Vec<usize> = (0..pipeline.levels.domains.len()).collect();
+    let mut formula = pipeline.formula(&levels, true);
     for _ in 0..20 {
         let drawn = space.sample(&mut random);
         let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
         let mut gradient = vec![0.0; at.len()];
-        pipeline.log_performance(drawn.leaves(), &at, &mut work, &mut gradient);
+        let counts = pipeline.count(drawn.leaves(), &levels);
+        formula.move_to(&at);
+        formula.log_performance(&counts);
+        formula.gradient(&counts, &mut gradient);
         for (parameter, slope) in gradient.iter().enumerate() {
             let mut value = |by: f64| {
                 let mut moved = at.clone();
                 moved[parameter] += by;
-                pipeline.log_performance(drawn.leaves(), &moved, &mut work, &mut [])
+                formula.move_to(&moved);
+                formula.log_performance(&counts)
             };
             let numeric = (value(1e-5) - value(-1e-5)) / 2e-5;
             assert!(
@@ -55,12 +60,10 @@ fn the_compact_formula_is_the_formula() {
         for _ in 0..50 {
             let drawn = space.sample(&mut random);
             let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
-            let plain = pipeline.log_performance(
-                drawn.leaves(),
-                &at,
-                &mut FitWorkspace::default(),
-                &mut [],
-            );
+            let levels: Vec<usize> = (0..pipeline.levels.domains.len()).collect();
+            let mut formula = pipeline.formula(&levels, true);
+            formula.move_to(&at);
+            let plain = formula.log_performance(&pipeline.count(drawn.leaves(), &levels));
             let mut work = compact::Workspace::default();
             let compact = Compact::new(&pipeline, &at).log_performance(drawn.leaves(), &mut work);
             assert!((plain - compact).abs() < 1e-12 * plain.abs().max(1.0), "{plain} {compact}");
