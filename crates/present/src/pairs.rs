@@ -34,7 +34,7 @@ impl PairsFindings<'_> {
         let PairsOutcome { verdict, pairing, pairs, .. } = self.outcome;
         match (verdict, pairing) {
             (PairsVerdict::Alone, _) if self.busy => {
-                "Beside this load no two programs gain: repeat when quiet before you part them."
+                "Under this load no two programs gain: repeat when quiet before you separate them."
                     .to_owned()
             }
             (PairsVerdict::Alone, _) => {
@@ -80,7 +80,7 @@ impl PairsFindings<'_> {
         } else if self.names.len() > 2 && outcome.per_slot.is_none() && outcome.pairing.is_some() {
             // Two programs have one pairing, which gains nothing over itself.
             let more = if self.unfinished { "" } else { ": give a larger --budget" };
-            sentences.push(format!("No fresh runs show what it gains{more}."));
+            sentences.push(format!("No fresh runs show its gain{more}."));
         }
         match outcome.verdict {
             PairsVerdict::Paired | PairsVerdict::Alone => {
@@ -110,8 +110,8 @@ impl PairsFindings<'_> {
         }
         if self.busy {
             sentences.push(
-                "Other programs ran meanwhile. Two programs fill the machine, so that pairs look \
-                 worse than they are. Repeat when quiet."
+                "Other programs ran meanwhile. Two programs fill the machine, so pairs look worse \
+                 than they are. Repeat when quiet."
                     .to_owned(),
             );
         }

@@ -69,7 +69,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Shifted(shift) => shifted(shift),
         ThreadsNote::Unchecked { reason } => {
-            format!("the check for a change of phase failed ({reason}): search again to have it")
+            format!("the check for a change of phase failed ({reason}): repeat the search")
         }
         ThreadsNote::Jumped(jump) => jump.to_string(),
         ThreadsNote::Text { text } => text.clone(),
@@ -103,17 +103,15 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
-                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; that may \
-                 bias: repeat"
+                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; this may \
+                 bias n: repeat"
             )
         }
         ThreadsNote::Pieces { pieces } => format!(
-            "its description has {pieces} equal pieces a run: --pieces {pieces} is in force"
+            "its description has {pieces} equal pieces per run: --pieces {pieces} is in force"
         ),
         ThreadsNote::SharedCores => {
-            "the model takes contexts for cores, though cores have several: check with pinwise \
-             threads -- CMD"
-                .into()
+            "the model treats each context as a core: check with pinwise threads -- CMD".into()
         }
         ThreadsNote::Simulated => SIMULATED.into(),
         ThreadsNote::Set { n } => is_set(*n),
@@ -455,7 +453,7 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
 /// What an answer of more threads than contexts leaves open. It names the probed numbers of fewer
 /// threads that may do as well, ascending.
 pub fn fewer_threads(n: u32, open: &[u32], contexts: u32) -> Option<String> {
-    let why = "the probes do not tell them apart";
+    let why = "the probes do not distinguish them";
     let fewest = open.first().filter(|_| contexts < n);
     fewest.map(|fewest| {
         format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}")
