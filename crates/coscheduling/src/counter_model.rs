@@ -644,7 +644,7 @@ mod tests {
         assert_eq!(read(&stored), Ok(question));
         stored["model"]["residuals"] = serde_json::json!([]);
         let error = read(&stored).unwrap_err();
-        assert!(error.contains("its residuals do not fit the rest of the model"), "{error}");
+        assert!(error.contains("the residuals do not fit the rest of the model"), "{error}");
         stored["model"]["programs"] = serde_json::json!([]);
         let error = read(&stored).unwrap_err();
         assert!(error.contains("0 programs are too few"), "{error}");

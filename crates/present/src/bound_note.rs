@@ -118,7 +118,7 @@ mod tests {
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
-            "unpinned got to 120.0 ops/s, past the bound 102.0 ops/s: no claim, repeat"
+            "unpinned reached 120.0 ops/s, beyond the bound 102.0 ops/s: no claim, repeat"
         );
     }
 }

@@ -331,7 +331,7 @@ mod tests {
                 None,
                 format!(
                     "Undecided. Best so far: run a beside c; run b alone. This may be better: run \
-                     a beside b; run c alone. No fresh runs show what it gains: give a larger \
+                     a beside b; run c alone. No fresh runs show its gain: give a larger \
                      --budget. {more}"
                 ),
             ),
@@ -382,9 +382,9 @@ mod tests {
         };
         let quiet = said(3, Alone, false, false);
         assert!(quiet.starts_with("Run each program alone") && quiet.contains(": run it alone"));
-        assert!(quiet.contains("No fresh runs show what it gains: give a larger --budget."));
+        assert!(quiet.contains("No fresh runs show its gain: give a larger --budget."));
         let busy = said(3, Alone, true, false);
-        assert!(busy.starts_with("Beside this load no two programs gain: repeat when quiet"));
+        assert!(busy.starts_with("Under this load no two programs gain: repeat when quiet"));
         assert!(busy.contains("a loses beside every other program, under this load."), "{busy}");
         let two = said(2, Alone, false, false);
         assert!(!two.contains("fresh runs") && !two.contains("--budget"), "{two}");

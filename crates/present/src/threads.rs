@@ -547,7 +547,7 @@ mod tests {
             cut_short: Some(&Unmeasured::Jumped { n: 4, times: 20.0 }),
         };
         let text = failed.text();
-        assert!(text.ends_with("of before: search again when its load is steady."), "{text}");
+        assert!(text.ends_with("its earlier one: search again when its load is steady."), "{text}");
         assert!(text.starts_with("Undecided: n = 4") && !text.contains("--budget"), "{text}");
         let twice = rounds(1.0, 2.0, 0.001);
         let choice = LastComparisonVerdict::Undecided;
@@ -676,8 +676,8 @@ mod tests {
 
     #[test]
     fn more_threads_than_contexts_get_a_note_if_fewer_may_do() {
-        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
-            apart from n = 72";
+        let told = "fewer threads, down to n = 8, may do as well: the probes do not distinguish \
+            them from n = 72";
         assert_eq!(fewer_threads(72, &[8, 48], 24).as_deref(), Some(told));
         assert!(fewer_threads(48, &[25], 24).is_some(), "more than the contexts, and still fewer");
         assert_eq!(fewer_threads(48, &[], 24), None);
