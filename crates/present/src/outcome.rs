@@ -68,7 +68,7 @@ fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     } else if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
         "The best assignment measured, which did worse than unpinned:"
     } else if !simulated && outcome.is_worse_than_found() {
-        "The best assignment measured, which did worse than the initial placement:"
+        "The best assignment measured, which did worse than the initial program:"
     } else {
         "The best assignment found:"
     }

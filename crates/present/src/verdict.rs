@@ -113,7 +113,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
                 .map(|(mean, low, high)| format!(" by {}", gain_text(Gain { mean, low, high })));
             let unshown = match info.new.simulated || outcome.beats_as_found() {
                 true => "",
-                false => " A gain over the initial placement is not shown: repeat to check.",
+                false => " A gain over the initial program is not shown: repeat to check.",
             };
             let gain = gain.unwrap_or_default();
             let reason = format!("the best assignment beats unpinned{gain}.{unshown}");

@@ -360,7 +360,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     );
     let as_good = said(&info, &found(1.71e6));
     assert!(
-        as_good.starts_with(&format!("{GAINED} A gain over the initial placement ")),
+        as_good.starts_with(&format!("{GAINED} A gain over the initial program ")),
         "{as_good}"
     );
     let kept = Outcome { verdict: PlacementVerdict::KeepDefault, ..found(1.6e6) };
@@ -404,7 +404,7 @@ fn the_best_is_called_what_it_is_where_the_program_did_better_without_it() {
     assert_eq!(of(0.1, 11.0, 3.0), (found, true), "four windows do not tell");
     assert_eq!(
         of(0.1, 11.0, 0.5),
-        ("The best assignment measured, which did worse than the initial placement:", false)
+        ("The best assignment measured, which did worse than the initial program:", false)
     );
 }
 
