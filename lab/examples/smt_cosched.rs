@@ -1,5 +1,5 @@
-//! Co-schedulers on a simulated core: the study of the paper on hardware monitoring (section 5), on
-//! a model, with the published rule and with ours.
+//! Co-schedulers on a simulated core, with the published rule and with ours. It repeats the study
+//! of the paper on hardware monitoring (section 5).
 //!
 //! `cargo run --release -p pinwise-lab --example smt_cosched` prints, in Markdown, the tables of
 //! docs/lab/cosched.md. The rates of phases alone took 9 minutes on a busy machine with two

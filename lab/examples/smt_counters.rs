@@ -1,5 +1,5 @@
-//! Predicts pairs of programs from their counters: the model of the paper on hardware monitoring
-//! (section 4), and that of `pinwise pairs --predict`, on a simulated core.
+//! Predicts pairs of programs from their counters, on a simulated core. It uses the model of the
+//! paper on hardware monitoring (section 4), and that of `pinwise pairs --predict`.
 //!
 //! `cargo run --release -p pinwise-lab --example smt_counters` prints, in Markdown, the tables of
 //! docs/lab/smt-core.md. It takes some minutes. No predictor knows a formula of the core.
@@ -55,7 +55,7 @@ impl CountedPrograms {
         }
     }
 
-    /// Only the pairs whose programs are all among `these`, numbered anew.
+    /// Only the pairs whose programs are all among `these`, numbered again.
     fn only(&self, these: &[usize]) -> Self {
         let place = |program: usize| these.iter().position(|&one| one == program);
         let pair = |pair: &TrainingPair| {

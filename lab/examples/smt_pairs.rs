@@ -1,5 +1,5 @@
-//! What programs do beside each other on a core with two contexts: the matrix of pairs of the paper
-//! on hardware monitoring (figure 1), on a model.
+//! Programs beside each other on a modelled core with two contexts. It prints the matrix of pairs
+//! of the paper on hardware monitoring (figure 1).
 //!
 //! `cargo run --release -p pinwise-lab --example smt_pairs` prints, in Markdown, the tables of
 //! docs/lab/smt-core.md. It takes some minutes. `--matrix` prints every pair, too.

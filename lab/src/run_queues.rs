@@ -1,8 +1,8 @@
 //! Minutes of a scheduler with two run queues, on a core with two contexts.
 //!
 //! **Terms.** A *slice* is how long a task runs before the next one of its queue. A queue has
-//! *active* tasks and those that had their slice; when no active one is left, all are active again
-//! (Linux 2.6.5, `kernel/sched.c`).
+//! *active* tasks and those that had their slice. When no active one is left, all become active
+//! again (Linux 2.6.5, `kernel/sched.c`).
 //!
 //! **Problem.** The core model needs a second for a millisecond of the core. A study needs days.
 //!
@@ -43,8 +43,8 @@ pub enum SchedulerPolicy {
     Affinity(CoscheduleRule, CoscheduleObjective),
     /// A split that stays: which tasks are on the second context.
     Fixed(Vec<bool>),
-    /// In the kernel, and for comparison only: all tasks are matched before each has its slice, by
-    /// the true speeds of their phases. Both of a pair begin at once.
+    /// For comparison only, in the kernel. All tasks are matched by the true speeds of their
+    /// phases, before each has its slice. Both of a pair begin at once.
     MatchedPairs,
 }
 
@@ -520,8 +520,8 @@ impl<'a> SchedulerRun<'a> {
         }
     }
 
-    /// Linux's balancer: of queues that differ by two or more, the longer one gives a task that is
-    /// not running, those that had their slice first.
+    /// Linux's balancer. If queues differ by two or more, the longer one gives away a task that is
+    /// not running. Tasks that had their slice go first.
     fn balance(&mut self) {
         if !matches!(self.policy, SchedulerPolicy::Base | SchedulerPolicy::PublishedKernel(_)) {
             return;

@@ -20,7 +20,7 @@ pub trait Journal {
     /// Adds a record. It is durable when this returns, as far as the journal can make it so.
     fn append(&mut self, record: &Record) -> Result<(), StoreError>;
 
-    /// Replaces what is stored of the disturbances since this journal was opened.
+    /// Replaces the stored disturbances since this journal was opened.
     fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError>;
 
     /// Whether each record has to survive a loss of power. Measurements that repeat bit for bit

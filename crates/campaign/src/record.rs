@@ -7,8 +7,8 @@ use std::time::Duration;
 /// How often a trial is made before its failure counts, where another try makes sense.
 pub const TRIES: usize = 3;
 
-/// Why a trial is made. Only fresh windows decide what is announced, so they are kept apart from
-/// those that searched.
+/// Why a trial is made. Only fresh windows decide the answer, so they are kept apart from the
+/// windows of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {

@@ -3,9 +3,9 @@
 //! One SQLite file holds any number of campaigns. `schema.sql` describes its tables, which users
 //! may also query with the `sqlite3` shell. It runs in write-ahead mode with `synchronous=FULL`.
 //! Each append ends in an `fsync`, so that a record survives the death of the process and of the
-//! machine. That takes a fraction of a millisecond (docs/lab/benchmarks.md), or more if the disk is
-//! busy. Measurements in virtual time repeat bit for bit, so they survive only the death of the
-//! process ([`Store::sync_each`]). Processes may share a file: a writer waits for another one's
+//! machine. The `fsync` takes a fraction of a millisecond (docs/lab/benchmarks.md), or more if the
+//! disk is busy. Measurements in virtual time repeat bit for bit, so they survive only the death of
+//! the process ([`Store::sync_each`]). Processes may share a file: a writer waits for another one's
 //! commit. A campaign has one writer, see [`Store::lock`].
 
 mod campaign;
@@ -198,8 +198,8 @@ impl Store {
         })
     }
 
-    /// Corrects what was not known of a campaign before its first measurement: its threads and what
-    /// performance is counted in.
+    /// Corrects facts that were unknown before the first measurement of a campaign: its threads and
+    /// the unit of performance.
     pub fn learn(
         &mut self,
         id: CampaignId,

@@ -162,7 +162,7 @@ fn what_cannot_be_co_scheduled_is_refused_on_one_line_and_a_dry_run_moves_nothin
     let [one, other] = targets.targets.each_ref().map(|target| target.pid().to_string());
     let folder = targets.folder.path();
     let (code, line) = complaint(&["cosched", "--pid", &one], folder);
-    assert!(code == Some(2) && line.contains("takes two programs that run"), "{line}");
+    assert!(code == Some(2) && line.contains("takes two running programs"), "{line}");
     let (code, line) = complaint(&["cosched", "--pid", "999999999"], folder);
     assert!(code == Some(2) && line.contains("there is no process"), "{line}");
     let (code, line) = complaint(&["cosched"], folder);

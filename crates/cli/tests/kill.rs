@@ -138,7 +138,7 @@ fn all_of(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     thread::spawn(move || std::io::read_to_string(&mut pipe).unwrap())
 }
 
-/// Asks `question`, kills it again and again, and goes on with it until it ends. Asks it anew as
+/// Asks `question`, kills it again and again, and goes on with it until it ends. Asks it again as
 /// long as kills are left.
 fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Duration) -> Outlasted {
     let folder = TempDir::new().unwrap();
@@ -150,7 +150,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
     let mut known: BTreeMap<CampaignId, Vec<Record>> = BTreeMap::new();
     let (mut kills, mut met, mut answers, mut kept) = (0, 0, 0, 0);
     let answer = loop {
-        // One that was killed before its first measurement begins anew.
+        // One that was killed before its first measurement begins again.
         let words = if recorded(&path) == 0 {
             clear(folder.path());
             begin.clone()

@@ -135,7 +135,7 @@ fn the_answers_of_stores_in_one_folder_do_not_overwrite_one_another() {
         |store: &str| run(&["report", "1", "--store", store])["file"].as_str().unwrap().to_owned();
     let pages = ["a.db", "b.db", "a.db", "b.db"].map(page);
     assert_eq!(pages, ["pinwise-1.html", "pinwise-1-2.html", "pinwise-1.html", "pinwise-1-2.html"]);
-    // A store that is begun anew begins with number 1 again.
+    // A store that is begun again begins with number 1 again.
     for file in fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()) {
         if file.file_name().unwrap().to_str().unwrap().starts_with("a.db") {
             fs::remove_file(file).unwrap();

@@ -27,7 +27,7 @@ pub struct CoschedOutcome {
     pub cost: CoschedCost,
 }
 
-/// What a program makes.
+/// The progress of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramOutcome {
     /// The name of its processes.
@@ -37,7 +37,7 @@ pub struct ProgramOutcome {
     /// Its gain over leaving the threads to the kernel: in instructions, or in CPU time without
     /// counters.
     pub gain: Option<Gain>,
-    /// Its progress as found, as a share of that alone. `None`: nothing was counted.
+    /// Its unpinned progress, as a share of that alone. `None`: nothing was counted.
     pub alone_as_found: Option<f64>,
     /// The same in moves.
     pub alone_moved: Option<f64>,

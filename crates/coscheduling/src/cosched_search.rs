@@ -1,33 +1,34 @@
 //! Which period comes next while running programs are co-scheduled, and whether that helps.
 //!
-//! **Terms.** A *period as found* leaves the threads to the kernel. In a *period of moves* they are
-//! moved ([`ThreadMoves`]). A *round* is one period of each, in random order, each of random
-//! length: nothing that recurs in the programs can keep step with them.
+//! **Terms.** An *unpinned period* leaves the threads to the kernel. In a *period of moves* pinwise
+//! moves them ([`ThreadMoves`]). A *round* is one period of each, in random order. Lengths are
+//! random, so that nothing periodic in the programs can keep step with them.
 //!
-//! **Problem.** A co-scheduler can make programs slower than doing nothing does. It must find out
-//! while it runs, and then stop.
+//! **Problem.** A co-scheduler can make programs slower than the kernel alone would. It must notice
+//! this while it runs, and then stop.
 //!
 //! **Method.** Rounds are compared as in every last comparison ([`ComparedRounds`]), over looks
 //! that share the error. At each look:
-//! - The gain is above nothing beyond its interval: threads are moved from now on. Rounds are made
-//!   now and then, and are judged in the same way, from new rounds alone.
-//! - The gain is below [`WITHIN`] beyond its interval: the threads are left to the kernel.
-//! - Neither after [`MOST_ROUNDS`]: also then. What does not show that it helps is switched off.
+//! - The whole interval of the gain is above 0: pinwise moves threads from now on. Occasional new
+//!   rounds repeat the test, from these new rounds alone.
+//! - The whole interval of the gain is below [`WITHIN`]: pinwise leaves the threads to the kernel.
+//! - Neither, after [`MOST_ROUNDS`]: the same. pinwise stops if no gain is shown.
 //!
-//! With [`CoscheduleObjective::Both`], a program that keeps less than [`FLOOR`] of what it makes as
-//! found also ends it.
+//! With [`CoscheduleObjective::Both`], moving also ends if a program keeps less than [`FLOOR`] of
+//! its unpinned progress.
 //!
 //! *What is compared.* With a metric, the metric. With counters, the sum over programs of their
 //! progress, or with [`CoscheduleObjective::Fairness`] the smallest progress. Progress is the rate
-//! of instructions as a share of the rate alone; without that, of the mean rate as found so far.
-//! The rate alone comes from periods in which no sibling is busy ([`ThreadMoves::Apart`]).
+//! of instructions as a share of the rate alone. If that is unknown, it is a share of the mean
+//! unpinned rate so far. The rate alone comes from periods in which no sibling is busy
+//! ([`ThreadMoves::Apart`]).
 //!
-//! *Without counters* no rule decides. So some splits are dealt at random and tried for a round
-//! each. The one that looks best is judged by fresh rounds, as the search overstates it. That costs
-//! [`SPLITS`] rounds before the first verdict.
+//! *Without counters* no rule can choose a split. So pinwise deals some splits at random and tries
+//! each for a round. Fresh rounds then judge the best one, because the search overstates it. This
+//! costs [`SPLITS`] rounds before the first verdict.
 //!
-//! *Failures.* A period that fails is not tried again: the next one comes. [`FAILURES`] of them in
-//! a row end a session.
+//! *Failures.* After a failed period the next one begins. [`FAILURES`] failures in a row end a
+//! session.
 //!
 //! Everything follows from the records, so a resumed campaign goes on as it would have.
 
@@ -42,11 +43,11 @@ use std::time::Duration;
 
 /// Splits that are tried where nothing is counted.
 pub const SPLITS: usize = 8;
-/// A gain that is not above this share is none worth its trouble.
+/// A gain up to this share is not worth the cost.
 pub const WITHIN: f64 = 0.01;
-/// What each program keeps of its progress as found, with [`CoscheduleObjective::Both`].
+/// The share of its unpinned progress that each program keeps, with [`CoscheduleObjective::Both`].
 pub const FLOOR: f64 = 0.9;
-/// Rounds after which a gain that shows neither is given up.
+/// Rounds after which pinwise stops if the gain is still unclear.
 pub const MOST_ROUNDS: usize = 80;
 /// The bounds of the length of a period, in quanta.
 const QUANTA: [u64; 2] = [20, 60];
@@ -55,14 +56,14 @@ const HOLD: f64 = 10.0;
 /// The rounds between two periods in which no sibling is busy.
 const ROUNDS_PER_APART: usize = 8;
 
-/// Periods that fail one after the other end a session. One may be chance and two a pause of the
-/// metric; a period takes seconds, so three show that its cause stays.
+/// This many failed periods in a row end a session. One failure may be chance, and two a pause of
+/// the metric. A period takes seconds, so three show that the cause remains.
 const FAILURES: usize = 3;
 
-/// What is asked of a co-scheduler.
+/// The question of a co-scheduled campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoschedQuestion {
-    /// What is to become better.
+    /// The objective.
     pub objective: CoscheduleObjective,
     /// Whether instructions are counted. Otherwise a metric is read.
     pub counted: bool,
@@ -148,11 +149,11 @@ pub(crate) struct Judgement {
 pub(crate) struct ProgramRounds {
     /// Its rates in both periods of each round: instructions, or CPU time.
     rounds: ComparedRounds,
-    /// The sums of the same: as found and in moves.
+    /// The sums of the same: unpinned and in moves.
     sums: [f64; 2],
     /// Instructions in a second of CPU time, in periods with idle siblings.
     alone: Vec<f64>,
-    /// Its progress as a share of that alone, as found and in moves.
+    /// Its progress as a share of that alone, unpinned and in moves.
     of_alone: [Vec<f64>; 2],
     /// The most processes of its name in a period.
     pub(crate) processes: u64,
@@ -161,12 +162,12 @@ pub(crate) struct ProgramRounds {
 }
 
 impl ProgramRounds {
-    /// What it keeps of its progress as found, as a gain.
+    /// The share of its unpinned progress that it keeps, as a gain.
     pub(crate) fn kept(&self) -> Option<Gain> {
         self.rounds.gain(Way::Placed, Way::Default)
     }
 
-    /// Its mean progress as a share of that alone, as found and in moves.
+    /// Its mean progress as a share of that alone, unpinned and in moves.
     pub(crate) fn of_alone(&self) -> [Option<f64>; 2] {
         self.of_alone.each_ref().map(|values| mean(values))
     }

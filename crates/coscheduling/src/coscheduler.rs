@@ -79,7 +79,7 @@ const SMOOTHING: f64 = 0.2;
 
 /// How many turns each thread has, about, before the split changes again.
 const TURNS: usize = 3;
-/// What is left, after a quantum, of who met whom.
+/// The factor by which the record of meetings fades in a quantum.
 const MET_KEPT: f64 = 0.95;
 
 /// Decides quantum after quantum.
@@ -99,7 +99,7 @@ pub struct Coscheduler {
     quanta: usize,
 }
 
-/// What is known of a thread.
+/// The smoothed observations of a thread.
 #[derive(Clone, Debug)]
 struct SmoothedThread {
     busy: f64,
@@ -201,7 +201,7 @@ impl Coscheduler {
         self.contexts.iter().position(|&one| one == context)
     }
 
-    /// Takes what was seen of a quantum into the state.
+    /// Updates the state by the observations of a quantum.
     fn observe(&mut self, threads: &[&ObservedThread]) {
         let mut before = std::mem::take(&mut self.threads);
         for thread in threads {

@@ -6,25 +6,26 @@
 //! **Problem.** 24 programs make 276 pairs. Runs alone are 24. If these tell which pairs are good,
 //! most pairs need no run.
 //!
-//! **Method.** A linear model of what a program keeps ([`PairFeatures::Sides`]): the logarithms of
-//! the events per cycle of both, and all their products. Ridge regression. Its penalty is the one
-//! that predicts best the pairs of a program that was left out, with all of its pairs. To leave out
-//! one row would show nothing: both programs would still be in other rows.
+//! **Method.** Ridge regression predicts what a program keeps ([`PairFeatures::Sides`]). The
+//! features are the logarithms of the events per cycle of both programs, and all their products.
+//! The penalty minimises the error on programs that were left out, with all of their pairs. Leaving
+//! out a single row would show nothing: both programs would still be in other rows.
 //!
 //! The *residuals* are those of fits without either program of the pair. Their quantile is the
-//! interval of a pair of two new programs, as in the plain jackknife, by program. It has not the
+//! interval of a pair of two new programs, as in the plain jackknife, by program. It lacks the
 //! guarantee of the jackknife+ (R. F. Barber, E. J. Candès, A. Ramdas, R. J. Tibshirani,
 //! "Predictive inference with the jackknife+", Annals of Statistics 49, 2021). The penalty, the
-//! offsets and the ranges of counts come from all programs, also from those that a fit leaves out.
-//! So residuals may be too small. The lab checks how often the interval holds.
+//! offsets and the ranges of counts come from all programs. A fit without a program still uses
+//! them. So residuals may be too small. The lab checks how often the interval holds.
 //!
-//! The published model ([`PairFeatures::Sums`]) takes sums over both programs and the products of
-//! different sums ("Hardware monitoring for SMT scheduling and path profiles", section 4). Its "256
-//! terms" cannot be reconstructed: five sums have 32 products, ten counts 1,024.
+//! The published model ([`PairFeatures::Sums`]) takes sums over both programs, and products of
+//! different sums. Its source is "Hardware monitoring for SMT scheduling and path profiles",
+//! section 4. Its "256 terms" cannot be reconstructed: five sums have 32 products, ten counts
+//! 1,024.
 //!
-//! **Limits.** A count beyond those of the training programs counts as the nearest of these, and
-//! the prediction names the event. Counters do not show how large data are. Two programs with the
-//! same counts may need different parts of a cache.
+//! **Limits.** A count outside the range of the training programs counts as the nearest end of that
+//! range. The prediction names the event. Counters do not show how large data are. Two programs
+//! with the same counts may need different parts of a cache.
 
 mod pair_regression;
 
@@ -45,7 +46,7 @@ const LARGEST: f64 = 1e6;
 /// The order of the products in a model for predictions.
 const ORDER: usize = 2;
 
-/// What was measured of two programs beside each other.
+/// The measurement of two programs beside each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingPair {
     /// Their places among the training programs.
@@ -72,8 +73,8 @@ pub struct CounterModel {
     pub penalty: f64,
     intercept: f64,
     weights: Vec<f64>,
-    /// What each training program (row) keeps beside each (column), less what a fit without both
-    /// predicts. `None` only of a program beside itself, if that was not measured.
+    /// What each training program (row) keeps beside each (column), minus the prediction of a fit
+    /// without both. `None` only of a program beside itself, if that was not measured.
     residuals: Vec<Vec<Option<f64>>>,
 }
 
@@ -108,11 +109,11 @@ struct EventScale {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CounterModelError {
     /// The text is no model.
-    #[error("it is no model of pairs: {0}")]
+    #[error("this is no model of pairs: {0}")]
     Syntax(String),
     /// It is of another version.
     #[error(
-        "it is a model of version {found}, and this pinwise reads {}: save it anew with \
+        "the model has version {found}, and this pinwise reads {}: save it again with \
              --save-model",
         CounterModel::VERSION
     )]
@@ -121,7 +122,7 @@ pub enum CounterModelError {
         found: u32,
     },
     /// Its numbers do not belong together.
-    #[error("its {field} do not fit the rest of the model: save it anew with --save-model")]
+    #[error("the {field} do not fit the rest of the model: save it again with --save-model")]
     Inconsistent {
         /// The field.
         field: &'static str,
@@ -330,8 +331,8 @@ impl CounterModel {
         Ok(PredictedPair { kept: [kept(0), kept(1)], beyond })
     }
 
-    /// How far the weighted speed-up of a pair of new programs is from the predicted one at most,
-    /// with this confidence.
+    /// The largest error of a predicted weighted speed-up, for a pair of new programs, with this
+    /// confidence.
     pub fn margin(&self, confidence: f64) -> PairMargin {
         let programs = self.programs.len();
         // A program beside itself is no pair of two new programs.
@@ -543,7 +544,7 @@ pub(crate) mod fixture {
 mod tests {
     use super::fixture::CountedWorld;
     use super::*;
-    use crate::search::PairsQuestion;
+    use crate::pairs_search::PairsQuestion;
     use pinwise_topology::Random;
 
     #[test]
@@ -643,7 +644,7 @@ mod tests {
         assert_eq!(read(&stored), Ok(question));
         stored["model"]["residuals"] = serde_json::json!([]);
         let error = read(&stored).unwrap_err();
-        assert!(error.contains("its residuals do not fit the rest of the model"), "{error}");
+        assert!(error.contains("the residuals do not fit the rest of the model"), "{error}");
         stored["model"]["programs"] = serde_json::json!([]);
         let error = read(&stored).unwrap_err();
         assert!(error.contains("0 programs are too few"), "{error}");

@@ -6,10 +6,10 @@ mod cosched_search;
 mod coscheduler;
 mod counter_model;
 mod matching;
-mod outcome;
+mod pairs_outcome;
+mod pairs_search;
 mod predicted_kept;
 mod run_times;
-mod search;
 mod seats;
 mod speedup;
 
@@ -26,10 +26,10 @@ pub use counter_model::{
     TrainingPair, published_rank, quality,
 };
 pub use matching::Matchings;
-pub use outcome::{
+pub use pairs_outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
+pub use pairs_search::{FirstRuns, PairsQuestion, PairsSearch};
 pub use predicted_kept::counts_alone;
-pub use search::{FirstRuns, PairsQuestion, PairsSearch};
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

@@ -1,18 +1,18 @@
 //! The best pairing of all programs: a perfect matching of the largest weight, exactly.
 //!
-//! The first program that is left gets each other one in turn. How the others were paired does not
-//! matter to those that are then left. So their best pairing is computed once. The first are
-//! always taken first. So far fewer than all subsets occur: 75,025 of the 17 million of 24 programs
-//! (a Fibonacci number). These are listed once for all weights.
+//! The first remaining program gets each other one as its partner in turn. The best pairing of the
+//! rest depends only on the set of remaining programs. So it is computed once for each set. The
+//! first program is always paired first, so far fewer sets than all subsets occur. For 24 programs
+//! it is 75,025 of 17 million (a Fibonacci number). They are listed once for all weights.
 
 use std::collections::HashMap;
 
 /// The pairings of a number of programs.
 #[derive(Clone, Debug)]
 pub struct Matchings {
-    /// For each set of programs that may be left, the empty one first: the pairs that its first
-    /// program may be in, and the set that is then left, which stands before it. All programs are
-    /// the last set.
+    /// The choices for each set of remaining programs. A choice is a pair with the first program of
+    /// the set, and the place of the set that then remains. That set always stands earlier: the
+    /// empty set is first, the set of all programs last.
     sets: Vec<Vec<Choice>>,
 }
 

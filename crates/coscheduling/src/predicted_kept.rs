@@ -1,11 +1,12 @@
-//! What each program keeps beside each, as a model predicts it from runs alone.
+//! The share of its speed that each program keeps beside each other one, as a model predicts it
+//! from runs alone.
 
 use crate::counter_model::{CounterModel, CounterModelError, LEAST_KEPT, PredictedPair};
 use pinwise_campaign::{Record, settled};
 use pinwise_measure::{AccompaniedRuns, EventCounts, Setting};
 use pinwise_topology::Random;
 
-/// What each of all programs keeps of its speed beside each, with the residuals of the model.
+/// The share of its speed that each program keeps beside each, with the residuals of the model.
 #[derive(Clone, Debug)]
 pub(crate) struct PredictedKept {
     kept: Vec<Vec<f64>>,

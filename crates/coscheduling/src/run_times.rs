@@ -1,11 +1,12 @@
-//! The times that records show, and how sure each is.
+//! The times of runs from the records, with their uncertainty.
 //!
 //! *Problem.* A pair has few runs. The variance of two or three values says little.
 //!
 //! *Method.* The relative variance of a mean is *moderated* (G. K. Smyth, "Linear models and
 //! empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3, 2004).
-//! What the program's runs beside other programs vary by counts as up to [`PRIOR`] degrees of
-//! freedom of it. A mean then differs from the truth as Student's t of all these degrees.
+//! The variance of the program's runs beside other programs adds up to [`PRIOR`] degrees of
+//! freedom. The difference between a mean and the truth then follows Student's t with all these
+//! degrees.
 //!
 //! Every interval comes from *draws* of all times at once, so that two numbers that share a time
 //! vary together. A draw is one possible truth.
@@ -15,8 +16,8 @@
 //! residual of both of these. So errors of pairs that share a program vary together (A. B. Owen,
 //! "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007).
 
+use crate::pairs_search::{PairsQuestion, PairsSearch};
 use crate::predicted_kept::PredictedKept;
-use crate::search::{PairsQuestion, PairsSearch};
 use crate::speedup::PairTimes;
 use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_measure::{AccompaniedRuns, Setting};
@@ -154,8 +155,8 @@ impl RunTimes {
         self.cells[program][beside.unwrap_or(self.programs)].len()
     }
 
-    /// Whether a time of each of these two is known beside the other: from runs of these and of
-    /// each alone, or predicted.
+    /// Whether the time of each of these two beside the other is known. It comes from runs of both
+    /// and of each alone, or from a prediction.
     pub(crate) fn knows(&self, one: usize, other: usize) -> bool {
         let alone = || [one, other].iter().all(|&program| self.count(program, None) > 0);
         self.has(one, other) || (self.predicted.is_some() && alone())
@@ -211,7 +212,7 @@ impl RunTimes {
         (((moderated + squares) / degrees / own.len() as f64).sqrt(), degrees)
     }
 
-    /// So many possible truths.
+    /// Draws `count` possible truths.
     pub(crate) fn draws(&self, count: usize, random: &mut Random) -> Vec<Times> {
         let means = self.means().0;
         let errors: Vec<Vec<(f64, f64)>> = (0..self.programs)
@@ -257,7 +258,7 @@ fn t(degrees: f64, random: &mut Random) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::fixture::{Noisy, records_of};
+    use crate::pairs_search::fixture::{Noisy, records_of};
     use pinwise_measure::{MeasureError, Retry};
 
     #[test]

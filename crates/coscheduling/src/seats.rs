@@ -1,4 +1,4 @@
-//! Where two programs run beside each other.
+//! The contexts on which two programs run beside each other.
 
 use pinwise_topology::{CpuId, CpuSet, Domain, DomainKind, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ pub struct PairSeats {
 pub enum SeatsError {
     /// No two contexts may be used, or too few of any level.
     #[error(
-        "{needed} contexts that share a level are needed, and {allowed} may be used: allow more \
-         with --cpus"
+        "two programs need {needed} contexts that share a level, and {allowed} may be used: allow \
+         more with --cpus"
     )]
     TooFew {
         /// The contexts that two programs need.

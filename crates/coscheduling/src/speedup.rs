@@ -1,4 +1,5 @@
-//! What two programs gain or lose beside each other, as numbers.
+//! The gain or loss of two programs beside each other: weighted speed-up, speed-up, slowdown and
+//! unfairness.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +42,8 @@ impl PairTimes {
         one.max(other) / one.min(other)
     }
 
-    /// The time of one after the other over the time of both together (figure 1 of "Hardware
-    /// monitoring for SMT scheduling and path profiles").
+    /// The time of one after the other, divided by the time of both together. Source: figure 1 of
+    /// "Hardware monitoring for SMT scheduling and path profiles".
     ///
     /// Both begin at once. The one that ends first was accompanied all the time. The other has then
     /// done a share of its run, at its accompanied speed. It does the rest alone.

@@ -1,9 +1,9 @@
 //! How well the last quantum predicts the next one.
 //!
-//! A co-scheduler decides by what it counted in the last scheduling quantum. That is worth
-//! something if counts change little from quantum to quantum. The paper on hardware monitoring
-//! (section 4) gives for a Pentium 4: 0.93 for instructions per cycle, 0.92 for L2 misses, and 0.52
-//! for L2 misses summed over six quanta.
+//! A co-scheduler decides by the counts of the last scheduling quantum. These counts are useful if
+//! they change little from quantum to quantum. The paper on hardware monitoring (section 4) gives
+//! for a Pentium 4: 0.93 for instructions per cycle, 0.92 for L2 misses, and 0.52 for L2 misses
+//! summed over six quanta.
 
 use pinwise_measure::{CounterEvent, EventCounts};
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl Autocorrelation {
     }
 }
 
-/// What was counted in several intervals: the events that all of them have.
+/// The counts of several intervals: the events that all of them have.
 fn sum(intervals: &[EventCounts]) -> EventCounts {
     let mut intervals = intervals.iter();
     let mut sum = intervals.next().cloned().unwrap_or_default();
@@ -151,7 +151,7 @@ mod tests {
         let busy = |count| interval(&[(Cycles, 100.0), (L2Misses, count)]);
         let hand = Autocorrelation { coefficient: 0.4, n: 5 };
         let mut intervals: Vec<EventCounts> = [1.0, 2.0, 3.0, 4.0, 5.0].map(busy).into();
-        // Neither what was counted without cycles nor an idle interval has a rate.
+        // Counts without cycles have no rate, and neither has an idle interval.
         let idle = interval(&[(Cycles, 0.0), (L2Misses, 0.0)]);
         for without in [interval(&[(L2Misses, 900.0)]), EventCounts::default(), idle] {
             intervals.extend([without, busy(7.0)]);

@@ -1,22 +1,22 @@
-//! Which event of which processor is meant by a [`CounterEvent`].
+//! The event of each processor that a [`CounterEvent`] stands for.
 //!
 //! **Problem.** Cycles, instructions and branches have one meaning on every processor. The generic
-//! events of perf_event_open(2) for caches have not: `cache-misses` is a miss of the last level on
-//! Intel, of the second level on AMD and of the first level on Arm. Misses of the micro-op cache
-//! and floating point operations have no generic event.
+//! cache events of perf_event_open(2) have not: `cache-misses` counts misses of the last level on
+//! Intel, the second on AMD and the first on Arm. Misses of the micro-op cache and floating point
+//! operations have no generic event.
 //!
-//! **Method.** A table of what is the same over generations. Each entry has the name under which
-//! perf's own event files have it (`tools/perf/pmu-events/arch` in the sources of Linux), which
-//! follow the manuals of Intel, AMD and Arm. An event has several encodings if processors differ.
-//! The first one that the kernel accepts is used.
+//! **Method.** A table has the events that stay the same over generations. Each entry has the name
+//! under which perf's own event files have it (`tools/perf/pmu-events/arch` in the sources of
+//! Linux), which follow the manuals of Intel, AMD and Arm. An event has several encodings if
+//! processors differ. The first one that the kernel accepts is used.
 //!
 //! **Limits.** Compare counts of one design only. `FrontEndMisses` are those of the micro-op cache
 //! where they are counted, else of the instruction cache or its TLB. `L2Misses` hold prefetches
 //! into the L2 on Intel, and none on AMD. `FpOperations` are instructions on Intel, where a vector
-//! counts once and a fused multiply-add twice. They are operations on AMD, and on Arm also what was
-//! only speculated. `LlcMisses` are on AMD the fills of the data cache from memory: the L3 counts
-//! for all its cores together there. Arm's kernel refuses no number: `vfp_spec` stays 0 on cores
-//! without it.
+//! counts once and a fused multiply-add twice. They are operations on AMD. On Arm they include
+//! speculative ones. On AMD `LlcMisses` are the fills of the data cache from memory, because its L3
+//! counts only for all its cores together. Arm's kernel refuses no number: `vfp_spec` stays 0 on
+//! cores without it.
 
 use pinwise_measure::CounterEvent;
 use pinwise_topology::Snapshot;
@@ -249,7 +249,7 @@ fn own(event: CounterEvent, design: CoreDesign) -> &'static [EventEncoding] {
     }
 }
 
-/// What is known of every processor, beside the names that its kernel may list. Those of Arm are
+/// What is known about every processor, beside the names that its kernel may list. Those of Arm are
 /// the common events of PMUv3.
 fn common(event: CounterEvent) -> &'static [EventEncoding] {
     use EventEncoding::{Cache, Generic, Listed};

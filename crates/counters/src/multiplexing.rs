@@ -11,8 +11,8 @@
 //! **Method.** The counts of all kinds are added. If the shares of all kinds add up to less than 1,
 //! the sum is scaled by the rest. On one kind of core this is what `perf stat` prints.
 //!
-//! **Limits.** What happened while no counter ran is taken to be as what was counted. On several
-//! kinds, counters are taken to miss the same share of the time on each.
+//! **Limits.** The rates while no counter ran are assumed to equal the counted ones. On several
+//! kinds of cores, counters are assumed to miss the same share of the time on each.
 
 /// What the counters of one kind of core counted of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,8 +23,8 @@ pub(crate) struct PartialCount {
     pub(crate) share: f64,
 }
 
-/// The count of the whole interval, and the share of the time on a CPU in which it was counted, at
-/// most 1. `None`: no counter ran.
+/// The count of the whole interval, and the share of the CPU time that was counted, at most 1.
+/// `None`: no counter ran.
 pub(crate) fn whole(parts: impl IntoIterator<Item = PartialCount>) -> Option<(f64, f64)> {
     let (count, share) = parts
         .into_iter()

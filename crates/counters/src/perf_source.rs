@@ -1,16 +1,16 @@
 //! Counters of the processor, through perf_event_open(2).
 //!
 //! **Problem.** A processor has a few counters for each context, and some count only some events. A
-//! group of events that needs more than there are is never counted. Groups that do not fit together
-//! take turns.
+//! group of events that needs more counters than exist is never counted. Groups that do not fit
+//! together take turns.
 //!
-//! **Method.** At the start, the ways to count each event are tried on the calling thread, the best
-//! first, on the PMU of each kind of core. Groups hold at most four events of one PMU, which is
-//! what Intel's processors have with SMT. The kernel is asked whether a group fits; an event that
-//! does not begins the next group. A count covers what the kernel does for a thread, too, where
-//! that is permitted; else user space alone, see [`PerfSource::modes`].
+//! **Method.** At the start, each way to count an event is tried on the calling thread, the best
+//! first. This is repeated for the PMU of each kind of core. Groups hold at most four events of one
+//! PMU, which is what Intel's processors have with SMT. The kernel is asked whether a group fits;
+//! an event that does not begins the next group. If permitted, a count includes the kernel's work
+//! for a thread. Otherwise it covers user space alone: see [`PerfSource::modes`].
 //!
-//! **Limits.** If others keep counters for themselves, as `perf stat -a` does, a group may never be
+//! **Limits.** If other programs occupy counters, as `perf stat -a` does, a group may never be
 //! counted. Its events are then left out.
 
 use crate::event_table::{self, CoreDesign, EVENTS, EventEncoding};

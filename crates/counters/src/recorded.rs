@@ -4,8 +4,8 @@
 //! time of its end. Without `-I` a file is one interval. With `--per-thread` each thread has lines
 //! of its own, `NAME-TID`. Otherwise a line is of the whole program.
 //!
-//! **Problem.** perf calls the format "not quite CSV": event names may hold the separator. What
-//! a line begins and ends with differs between versions:
+//! **Problem.** perf calls the format "not quite CSV": event names may hold the separator. The
+//! beginning and the end of a line differ between versions:
 //!
 //! ```text
 //! 123,cycles                                                  up to 3.13
@@ -15,9 +15,9 @@
 //! 0.100,500,,cpu_core/cycles/,50000,40.00                     a kind of core
 //! ```
 //!
-//! **Method.** The value is looked for: a number, `<not counted>` or `<not supported>`. What
-//! follows is the unit, if there is one, and the event. The separator is the first of `;`, tab, `|`
-//! and `,` with which a line has these. Lines without any of our events are passed over.
+//! **Method.** The reader looks for the value: a number, `<not counted>` or `<not supported>`. Then
+//! come the unit, if there is one, and the event. The separator is the first of `;`, tab, `|` and
+//! `,` that splits a line into these. The reader skips lines without a known event.
 //!
 //! Counts of several kinds of cores are added as they are live. The kinds are the PMUs that a file
 //! names, if there are several. An event that one of them lacks is left out. Each kind may have its
@@ -98,11 +98,11 @@ pub enum RecordedFileError {
 pub struct NotRecorded {
     /// The line, from 1; 0 if none is to blame.
     pub line: usize,
-    /// What is wrong with it.
+    /// Its fault.
     pub reason: NotRecordedReason,
 }
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotRecordedReason {
     /// No line has an event of [`CounterEvent`].
@@ -171,7 +171,7 @@ impl RecordedFile {
         let mut begin = 0.0;
         for of_interval in lines.chunk_by(|a, b| a.end == b.end) {
             let end = of_interval[0].end;
-            // What was appended later begins at 0 again.
+            // The times of appended lines begin at 0 again.
             begin = if end.is_some_and(|end| end < begin) { 0.0 } else { begin };
             let seconds = end.map_or(0.0, |end| end - begin);
             intervals.push(interval(of_interval, &names, seconds));
@@ -186,7 +186,7 @@ impl RecordedFile {
         Self { intervals, uncounted }
     }
 
-    /// What was counted of one subject in each interval: nothing in those that do not have it.
+    /// The counts of one subject in each interval. They are empty in intervals that do not have it.
     pub fn of_subject(&self, subject: &RecordedSubject) -> Vec<EventCounts> {
         let of = |interval: &RecordedInterval| interval.get(subject).cloned().unwrap_or_default();
         self.intervals.iter().map(of).collect()
@@ -219,7 +219,7 @@ fn kinds_of_cores(lines: &mut [RecordedCount]) -> BTreeSet<String> {
 
 fn names<'a>(lines: &'a [RecordedCount], kinds: &BTreeSet<String>) -> ChosenNames<'a> {
     let mut names = ChosenNames::new();
-    // First of what was counted, then of what could have been.
+    // Counted events come first, then those that could not be counted.
     for counted in [true, false] {
         for line in lines.iter().filter(|one| one.supported && one.count.is_some() == counted) {
             if let Some(event) = line.event {
@@ -245,7 +245,7 @@ fn interval(lines: &[RecordedCount], names: &ChosenNames, seconds: f64) -> Recor
         if names.get(&(event, line.pmu.as_str())).is_some_and(|name| *name == line.name) {
             let parts = events.entry((&line.subject, event)).or_default();
             let count = parts.entry(&line.part).or_default().entry(&line.pmu).or_default();
-            // An event that perf was told to count twice counts once.
+            // An event that was given to perf twice counts once.
             *count = count.or(line.count);
         }
     }

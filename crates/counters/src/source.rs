@@ -14,17 +14,17 @@ pub trait CountSource {
     /// The events of its kind that it does not count, and why.
     fn uncounted(&self) -> Vec<UncountedEvent>;
 
-    /// What was counted of each thread since the last reading, in the order given. Threads that are
-    /// not given are forgotten. After [`CountError::TooManyFiles`] all begin anew.
+    /// The counts of each thread since the last reading, in the order given. Threads that are not
+    /// given are forgotten. After [`CountError::TooManyFiles`] all begin again.
     fn read(&mut self, threads: &[ThreadId]) -> Vec<ThreadCounts>;
 }
 
-/// What was counted of a thread since the last reading, or why it cannot be counted.
+/// The counts of a thread since the last reading, or the reason why it cannot be counted.
 ///
 /// A thread that did nothing has counts of 0. An event is left out if no counter had time for it.
-/// `None`: the thread is read for the first time, or it has ended. Its last counts are told once if
-/// the source still has them: perf has, `/proc` has not. A later thread with the same number is
-/// another one.
+/// `None`: the thread is read for the first time, or it has ended. Its last counts are reported
+/// once if the source still has them: perf has, `/proc` has not. A later thread with the same
+/// number is another one.
 pub type ThreadCounts = Result<Option<EventCounts>, CountError>;
 
 /// An event that a source does not count.

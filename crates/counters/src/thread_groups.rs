@@ -168,7 +168,7 @@ impl<K: EventKernel> ThreadGroups<K> {
     fn open_thread(&self, tid: Tid) -> io::Result<OpenThread<K::Group>> {
         let open = |group: &PlannedGroup| self.kernel.open(tid, &group.codes, self.modes);
         let groups: Vec<K::Group> = self.plan.iter().map(open).collect::<io::Result<_>>()?;
-        // What the thread does between two of these system calls is not lost, and not told twice.
+        // Events between two of these system calls are neither lost nor reported twice.
         let last = groups.iter().map(|group| self.kernel.read(group)).collect::<io::Result<_>>()?;
         Ok(OpenThread { groups, last, at: self.kernel.now() })
     }
@@ -194,7 +194,7 @@ pub(crate) fn too_many_files(threads: usize, files: u64, limit: u64) -> CountErr
     CountError::TooManyFiles { threads, files, limit }
 }
 
-/// What was counted between two readings of the groups of a thread.
+/// The counts between two readings of the groups of a thread.
 fn counts_between(
     plan: &[PlannedGroup],
     before: &[GroupReading],

@@ -362,7 +362,7 @@ fn paces(records: &[Record]) -> impl Iterator<Item = Vec<Pace>> {
     measured.filter_map(|measurement| measurement.detail.as_ref()?.read().ok())
 }
 
-/// Why nothing is to be decided by what was found, if so.
+/// The reason why the result is an excerpt, on which nothing is decided.
 fn why_excerpt(
     request: &CharacterizeRequest,
     plan: &RoundPlan,

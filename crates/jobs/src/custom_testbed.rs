@@ -15,13 +15,13 @@ pub enum CustomTestbedError {
     #[error(transparent)]
     Question(#[from] SearchError),
     /// The interrupt came.
-    #[error("interrupted: the journal has {records} records, from which place_on goes on")]
+    #[error("interrupted: the journal has {records} records; call place_on again to go on")]
     Interrupted {
         /// Records in the journal.
         records: u64,
     },
     /// The testbed cannot go on.
-    #[error("{reason}: the journal has {records} records, from which place_on goes on")]
+    #[error("{reason}: the journal has {records} records; call place_on again to go on")]
     Failed {
         /// The message.
         reason: String,

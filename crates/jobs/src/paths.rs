@@ -47,7 +47,11 @@ pub enum PathsError {
         source: BranchInputError,
     },
     /// Nothing was seen of a binary that was asked for.
-    #[error("{}: the recording has no branches in it, but in {}", file.display(), seen.join(", "))]
+    #[error(
+        "{}: the recording has no branches in this binary, only in {}",
+        file.display(),
+        seen.join(", ")
+    )]
     NotSeen {
         /// The binary.
         file: PathBuf,
@@ -98,7 +102,7 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
         }
     }
     if let Some(file) = without {
-        // A missing file is told first.
+        // A missing file is reported first.
         return Err(match bytes_of("asked for", &file) {
             Err(reason) => not_usable(file, reason),
             Ok(_) => PathsError::NotSeen { file, seen: names },
@@ -131,9 +135,9 @@ fn read_recording(file: &Path) -> Result<BranchRecording, PathsError> {
 }
 
 /// By its recorded name, the file of each binary, and the first file that is none. `seen`: names
-/// and entries that lead there. Of binaries with the file's name, the one is meant whose folders
-/// agree the most, then the one with the most entries. Text without mappings has one binary without
-/// a name.
+/// and entries that lead there. Of several binaries with the file's name, the one with the most
+/// matching folders counts, then the one with the most entries. Text without mappings has one
+/// binary without a name.
 fn recorded_as(
     files: &[PathBuf],
     seen: &[(&str, u64)],

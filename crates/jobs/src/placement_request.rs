@@ -38,7 +38,7 @@ pub struct PlacementRequest {
     /// The file for its standard output; `None`: no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<PathBuf>,
-    /// Files that are removed after each run of a program that is started anew.
+    /// Files that are removed after each run of a program that is restarted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<PathBuf>,
     /// The metric, as typed after `--metric`.
@@ -53,7 +53,7 @@ pub struct PlacementRequest {
     pub exclude: Option<String>,
     /// The CPUs on which each thread could run when the campaign began, by name. With others, a
     /// resumed campaign could not compare its measurements. Empty for a program that is started
-    /// anew.
+    /// again.
     #[serde(default)]
     pub affinities: BTreeMap<String, CpuSet>,
     /// Only these contexts, as a CPU list.
@@ -66,7 +66,7 @@ pub struct PlacementRequest {
     pub shown_cap: Option<f64>,
     /// Abandon assignments below this fraction of the baseline.
     pub floor: Option<f64>,
-    /// A program that is started anew may run this long.
+    /// A program that is restarted may run this long.
     pub limit: Duration,
     /// Where memory lies while an assignment is measured.
     #[serde(default, skip_serializing_if = "MemoryPolicy::is_leave")]

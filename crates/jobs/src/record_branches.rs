@@ -1,7 +1,8 @@
 //! Records the branches of a program: starts it under perf, which has the right options.
 //!
 //! Which event perf can sample with branch records differs between processors. So perf is asked to
-//! record a program that does nothing, event by event. What it takes is used for the program.
+//! record a program that does nothing, event by event. The first event that perf accepts is used
+//! for the program.
 
 use pinwise_hardware::doctor::{Finding, branch_records};
 use pinwise_linux::pass_on;
@@ -71,8 +72,8 @@ fn remedy(found: &Finding) -> String {
 }
 
 /// Runs a program under perf to its end, and keeps its branches in a file. The program has our
-/// terminal. `signal` is the number of a signal that this process got, or 0: it is passed on to
-/// perf, which then writes what it has.
+/// terminal. `signal` is the number of a signal that this process got, or 0. The signal goes on to
+/// perf, which then writes its data.
 ///
 /// # Errors
 /// If perf is missing, cannot record branches here, or wrote nothing.

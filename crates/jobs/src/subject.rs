@@ -16,7 +16,7 @@ pub const RUNTIME_METRIC: &str = "runtime";
 pub enum Subject {
     /// A program that is started once and re-pinned while it runs.
     Launched(Vec<String>),
-    /// A program that is started anew for each measurement.
+    /// A program that is restarted for each measurement.
     Rerun(Vec<String>),
     /// A built-in workload on this machine, as [`BuiltInWorkload::parse`] reads it: `hash1_L1:2`.
     BuiltIn(String),
@@ -31,7 +31,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A command: started anew for each measurement if its run time is measured, else started
+    /// A command: restarted for each measurement if its run time is measured, else started
     /// once.
     pub fn command(command: Vec<String>, metric: &str) -> Self {
         if metric == RUNTIME_METRIC { Self::Rerun(command) } else { Self::Launched(command) }

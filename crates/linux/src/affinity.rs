@@ -124,8 +124,8 @@ impl Drop for CallerOnCpus {
 }
 
 /// Gives a thread of the process `pid` back what it had. Its cpuset may have none of these CPUs
-/// now. Then the thread also gets those of the cpuset: the kernel refuses less, and would keep the
-/// pin for when the cpuset has its CPUs again.
+/// now. Then the thread also gets the CPUs of the cpuset. The kernel refuses fewer CPUs than these.
+/// It would also keep the pin until the cpuset has its CPUs again.
 pub(crate) fn give_back(pid: Pid, tid: Tid, own: &CpuSet) -> Result<(), AffinityError> {
     match set(tid, own) {
         Err(AffinityError::Excluded { .. }) if !own.is_empty() => {

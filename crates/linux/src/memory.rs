@@ -111,9 +111,9 @@ fn page_kilobytes() -> u64 {
 /// words such as `file=/lib/x`, `anon=3`, `N0=2` and `kernelpagesize_kB=4`. `page` is the size of
 /// an ordinary page in kB.
 ///
-/// An area of a file is left out if another process, also a child, maps one of its pages
-/// (`mapmax=`), and nobody has written to it (`anon=`, `dirty=`). Such pages lie where the first
-/// program read them, as those of libc.
+/// A mapped file is left out under two conditions. Another process, also a child, maps one of its
+/// pages (`mapmax=`), and nobody has written to it (`anon=`, `dirty=`). Such pages lie where the
+/// first program read them, as those of libc.
 pub fn numa_maps(text: &str, page: u64) -> NodePages {
     let mut all = NodePages::default();
     for area in text.lines() {

@@ -274,7 +274,7 @@ impl PlanPinner {
     }
 
     /// Finds which of the wanted names each thread has. A name depends on all threads. So names are
-    /// made anew only when one has come, gone or changed its comm.
+    /// made again only when one has come, gone or changed its comm.
     fn find_wanted(&mut self) {
         if self.wanted.is_empty() {
             return;

@@ -6,8 +6,8 @@
 //! *Method.* A lock (flock) on the folder of the process in `/proc`. It needs no file, and is gone
 //! with its holder, however that ends. Pinwise holds it shared while it may change the process. So
 //! does the guardian until it has put everything back. To begin, a process must hold it exclusively
-//! for a moment. If guardians alone hold it, their search was killed and they put back what it
-//! changed: that is waited for. `/proc/locks` says who holds it. A holder that it does not show, as
+//! for a moment. If guardians alone hold it, their search was killed, and they restore its changes.
+//! pinwise then waits for them. `/proc/locks` says who holds it. A holder that it does not show, as
 //! in another container, may be a guardian too.
 //!
 //! Within one pinwise a hold is shared: a search may consist of others.
@@ -59,8 +59,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The most processes that are held. Each takes a file descriptor, and other code needs many.
 const MOST: usize = 64;
 
-/// The processes that this process holds. A lock belongs to the open file: a file opened anew would
-/// be another holder.
+/// The processes that this process holds. A lock belongs to the open file: a file opened again
+/// would be another holder.
 static HELD: Mutex<BTreeMap<Pid, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 /// Processes that no other pinwise changes while this lives.

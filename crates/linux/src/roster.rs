@@ -125,8 +125,8 @@ impl Roster {
         Ok(roster)
     }
 
-    /// Finds what has begun and ended. Takes 20 us for a process of ten threads, and 0.1 ms per
-    /// hundred processes of the machine.
+    /// Finds the threads that have begun or ended. Takes 20 us for a process of ten threads, and
+    /// 0.1 ms per hundred processes of the machine.
     pub fn refresh(&mut self) -> io::Result<Changes> {
         let newest = self.forks.newest();
         let listed = match &self.scope {
@@ -254,8 +254,8 @@ impl Roster {
         self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
 
-    /// Finds what has begun and ended among the threads of the known processes. Takes 10 us for a
-    /// process of ten threads.
+    /// Finds the threads of known processes that have begun or ended. Takes 10 us for a process of
+    /// ten threads.
     pub fn refresh_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {

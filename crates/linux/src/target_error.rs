@@ -54,7 +54,7 @@ pub enum TargetError {
     Ended {
         /// The program's name.
         name: String,
-        /// ` (exit status: 1) 0.2 s after its start`, or what is known of an attached one.
+        /// ` (exit status: 1) 0.2 s after its start`, or what is known about an attached one.
         how: String,
         /// `; its last line was: …`, if there is one, and what to do if it ended as it
         /// should.
@@ -69,7 +69,7 @@ pub enum TargetError {
         /// How long was waited.
         waited: Duration,
     },
-    /// A program that is started anew ends before any of its threads has run long enough to be
+    /// A program that is restarted ends before any of its threads has run long enough to be
     /// placed.
     #[error(
         "{name} ends {} after its start and hardly computes: nothing to place; give it more work \
@@ -140,7 +140,7 @@ pub enum TargetError {
     #[error(transparent)]
     Guardian(#[from] GuardianError),
     /// `/proc` could not be read.
-    #[error("cannot look at the threads of {name}: {cause}")]
+    #[error("cannot read the threads of {name}: {cause}")]
     Proc {
         /// The program's name.
         name: String,

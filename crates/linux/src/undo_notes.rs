@@ -132,8 +132,9 @@ impl UndoNotes {
         if is_new { fs::remove_file(&path) } else { Ok(()) }
     }
 
-    /// Notes threads of one process with their affinities, or those they had before they inherited
-    /// a pin, and the pins that threads will get. The notes are on disk when this returns.
+    /// Records the threads of one process with their affinities, and the pins that they will get. A
+    /// thread that inherited a pin is recorded with its earlier affinity. The notes are on disk
+    /// when this returns.
     pub(crate) fn note(
         &self,
         process: &Member,
@@ -418,7 +419,7 @@ mod tests {
         assert_eq!(notes.release(member.pid).unwrap()[0].cpus, one);
     }
 
-    /// Its creator has ended since, as a worker that is started anew.
+    /// Its creator has ended since, as a worker that is restarted.
     #[test]
     fn an_heir_of_a_thread_that_ended_is_released() {
         let folder = tempfile::tempdir().unwrap();

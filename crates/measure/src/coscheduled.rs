@@ -1,4 +1,5 @@
-//! Threads that are moved while their programs run: what is seen of them, and what a period shows.
+//! Threads that are moved while their programs run: their observations, and the results of a
+//! period.
 
 use crate::EventCounts;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadMoves {
-    /// What was counted decides, quantum after quantum.
+    /// Counts decide, quantum after quantum.
     Counted,
     /// Dealt once over all contexts, equally busy, by this seed. Threads that begin later go where
     /// least is to do.
@@ -69,7 +70,7 @@ impl ProgramProgress {
 pub struct ObservedThread {
     /// What tells it from others, also later.
     pub id: u64,
-    /// Its program. What was seen of a program holds for all of its threads.
+    /// Its program. Observations of a program hold for all of its threads.
     pub program: usize,
     /// The contexts on which it may run, in ascending order.
     pub allowed: Vec<usize>,
@@ -77,7 +78,7 @@ pub struct ObservedThread {
     pub context: Option<usize>,
     /// The share of the quantum in which it ran or waited to run, 0 to 1.
     pub busy: f64,
-    /// What was counted while it ran in the quantum. `None`: it is new, or nothing was counted.
+    /// The counts while it ran in the quantum. `None`: it is new, or nothing was counted.
     pub counts: Option<EventCounts>,
 }
 

@@ -36,7 +36,7 @@ pub enum CounterEvent {
     PageFaults,
 }
 
-/// What was counted in one interval.
+/// The counts of one interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventCounts {
     /// The length of the interval, in seconds; 0 if a recorded file does not tell it.
@@ -44,7 +44,7 @@ pub struct EventCounts {
     /// The count of each event. If counters took turns, it is scaled to the whole interval. An
     /// event is left out if no counter had time for it.
     pub counts: BTreeMap<CounterEvent, f64>,
-    /// The smallest share of the time on a CPU in which one of these events was counted: 1 if no
+    /// The smallest share of the CPU time in which one of these events was counted. It is 1 if no
     /// counters took turns.
     pub counted: f64,
 }

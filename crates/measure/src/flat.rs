@@ -1,9 +1,9 @@
 //! Flattened fields of stored documents, read by way of a JSON value.
 //!
 //! serde keeps the entries of a flattened field in a buffer of its own. It reads the field from
-//! there. So the code that reads the field's type, and all types inside, exists twice: for JSON
-//! values and for that buffer. `#[serde(flatten, deserialize_with = "pinwise_measure::by_value")]`
-//! makes one copy do.
+//! there. So the code that reads the field's type, with all types inside, exists twice. One copy
+//! reads JSON values, the other that buffer. `#[serde(flatten, deserialize_with =
+//! "pinwise_measure::by_value")]` makes one copy do.
 
 use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde_json::Value;

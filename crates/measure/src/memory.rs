@@ -125,8 +125,8 @@ pub struct MemoryUse {
     pub policy: MemoryPolicy,
     /// Where the memory lay; empty if that was not seen.
     pub nodes: NodePages,
-    /// The share of accesses that were local, 0 to 1: of those that NUMA balancing saw, in all
-    /// windows and of all programs. `None`: it is off, or saw too few.
+    /// The share of local accesses, 0 to 1, among those that NUMA balancing saw in all windows, of
+    /// all programs. `None`: it is off, or saw too few.
     #[serde(default)]
     pub local: Option<f64>,
 }

@@ -93,7 +93,7 @@ pub enum MetricError {
     },
     /// `runtime` is measured by running the program again, not by reading a number.
     #[error(
-        "metric 'runtime' needs a program that is started anew for each measurement, not a running \
+        "metric 'runtime' needs a program that is restarted for each measurement, not a running \
          one"
     )]
     RuntimeOfRunning,

@@ -48,7 +48,7 @@ struct Open {
     /// Whether a line came before it.
     has_lines: bool,
     modified: (i64, i64),
-    /// The longest that the file was when opened or written anew. A longer one is appended to: it
+    /// The longest that the file was when opened or rewritten. A longer one is appended to: it
     /// is a log.
     whole: u64,
     /// Since when looks have seen a new time, but nothing new. Either a status file has the same
@@ -60,7 +60,7 @@ struct Open {
 
 /// Bytes that distinguish a file that grew from one that was overwritten.
 const REMEMBERED: usize = 64;
-/// A longer file is a log, not a status that is written anew.
+/// A longer file is a log, not a status that is rewritten.
 const LONGEST_STATUS: u64 = 4096;
 /// A line is written in less than this, from the new time of the file to its new length.
 const UNDER_WAY: Duration = Duration::from_millis(10);
@@ -215,7 +215,7 @@ impl Open {
             self.whole = self.whole.max(self.offset);
         }
         if whole && all && !self.partial.is_empty() {
-            // A file that is written anew each time need not end in a newline.
+            // A file that is rewritten each time need not end in a newline.
             lines.extend(self.unfinished());
         }
         // Looked at after reading: what is appended in between shows in the length, and is not
@@ -464,7 +464,7 @@ mod tests {
         let mut follower = FileFollower::new(path.clone());
         assert!(follower.lines().unwrap().is_empty());
         for number in 2..6 {
-            // A log that has grown is none that is written anew, however long a line takes.
+            // A log that has grown is none that is rewritten, however long a line takes.
             for look in 0..if number == 2 { 1 } else { 2 } {
                 touch(&path, number * 10 + look);
                 assert!(follower.lines().unwrap().is_empty(), "before line {number}");

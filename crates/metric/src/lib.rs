@@ -34,7 +34,7 @@ mod error;
 mod growing_file;
 mod meter;
 mod metric;
-mod metric_test;
+mod metric_detection;
 mod netdev;
 mod number;
 mod on_demand;

@@ -3,7 +3,7 @@
 use crate::arrivals::{Lines, MatchingLines};
 use crate::counter_detection::CounterDetection;
 use crate::meter::{Meter, MetricMeter};
-use crate::metric_test::{self, DetectedMetric, Known};
+use crate::metric_detection::{self, DetectedMetric, Known};
 use crate::pattern::Pattern;
 use crate::reading::{self, Interpretation};
 use crate::source::Source;
@@ -117,7 +117,7 @@ impl MetricSpec {
 
     /// Takes up the metric of a running program: waits for its first numbers, finds out what they
     /// are. The stream it reads is taken out of `streams`; `pids` are the program's processes,
-    /// asked anew for each reading.
+    /// asked again for each reading.
     ///
     /// # Errors
     /// [`MetricError`]: the metric does not go with the options or the program, or no number came
@@ -141,7 +141,7 @@ impl MetricSpec {
             hint: self.hint().or_else(|| picked.and_then(|pick| spec::hint(pick.as_str()))),
             patience: options.patience,
             until: options.until,
-            // A program that was just started may not answer yet. One that reads its settings anew
+            // A program that was just started may not answer yet. One that reads its settings again
             // may not answer for a second or two. There are ten tries a second.
             failures: (matches!(self, Self::Command(_)) && !launched).then_some(30),
         };
@@ -149,13 +149,13 @@ impl MetricSpec {
         // Reads numbers in the user's unit, if one is named.
         let read = |pattern: &Pattern| options.reads(pattern);
         let lines = |lines, pattern: &Pattern, from: String| {
-            metric_test::lines(
+            metric_detection::lines(
                 Box::new(MatchingLines::new(lines, read(pattern), from)),
                 &known,
                 cancelled,
             )
         };
-        let source = |source: Box<dyn Source>| metric_test::source(source, &known, cancelled);
+        let source = |source: Box<dyn Source>| metric_detection::source(source, &known, cancelled);
         let found = match self {
             Self::Stdout(pattern) => {
                 let stream = streams.stdout.take().ok_or_else(|| missing("stdout"))?;

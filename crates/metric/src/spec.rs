@@ -16,7 +16,7 @@ pub enum MetricSpec {
     Stdout(Pattern),
     /// `stderr:REGEX`: the same for its standard error.
     Stderr(Pattern),
-    /// `file:PATH:REGEX`: a file that grows, or is written anew, while the program runs.
+    /// `file:PATH:REGEX`: a file that grows, or is rewritten, while the program runs.
     File {
         /// The file; it may appear later.
         path: PathBuf,

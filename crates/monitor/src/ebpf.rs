@@ -25,11 +25,11 @@ mod kernel;
 mod obstacle;
 
 use crate::activity::ThreadActivity;
-use crate::calibration;
 use crate::layer::Unavailable;
 use crate::layer_reader::COUNT;
 use crate::layer_reader::LayerReader;
 use crate::overhead::{Overhead, machine_switches, now};
+use crate::switch_cost;
 use crate::thread_watch::Doing;
 use account::{AccountState, KernelAccount};
 use aya::Btf;
@@ -103,7 +103,7 @@ impl Ebpf {
             missed_before,
             lost,
         };
-        let cost = calibration::per_switch(&mut |work| {
+        let cost = switch_cost::per_switch(&mut |work| {
             if work { ebpf.watch_own() } else { ebpf.kernel.stop() }
         });
         ebpf.per_switch = cost.map_err(|error| refused(&error))?;

@@ -34,7 +34,6 @@
 #![forbid(unsafe_code)]
 
 mod activity;
-mod calibration;
 mod counters;
 #[cfg(feature = "bpf")]
 mod ebpf;
@@ -48,6 +47,7 @@ mod overhead;
 mod perf;
 mod power;
 mod proc_layer;
+mod switch_cost;
 mod thread_watch;
 
 pub use activity::{Activity, ThreadActivity};

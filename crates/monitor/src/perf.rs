@@ -16,12 +16,12 @@ pub(super) mod record;
 mod turns;
 
 use crate::activity::ThreadActivity;
-use crate::calibration;
 use crate::layer::{Layer, Obstacle, Unavailable};
 use crate::layer_reader::LayerReader;
 use crate::layer_reader::{COUNT, LOOK};
 use crate::overhead::{Overhead, now};
 use crate::proc_layer::ProcLayer;
+use crate::switch_cost;
 use pinwise_linux::{
     Roster, affinity,
     sys::SwitchRing,
@@ -67,7 +67,7 @@ impl Perf {
         if let Some(error) = perf.prepare(&affinity::online().map_err(|error| refused(&error))?) {
             return Err(refused(&error));
         }
-        perf.per_switch = calibration::per_switch(&mut |work| {
+        perf.per_switch = switch_cost::per_switch(&mut |work| {
             // Emptied, so that what is measured is not what a full buffer costs.
             perf.take(u64::MAX);
             perf.record(work)

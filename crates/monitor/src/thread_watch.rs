@@ -38,7 +38,7 @@ impl Doing {
     }
 }
 
-/// What is known of one thread so far.
+/// What is known about one thread so far.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadWatch {
     begin: Duration,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A path is hot if at least this share of all path executions are its own (Ball, Mataga and Sagiv,
-/// "Edge Profiling versus Path Profiling", POPL 1998).
+/// A path is hot if it has at least this share of all path executions. Source: Ball, Mataga and
+/// Sagiv, "Edge Profiling versus Path Profiling", POPL 1998.
 pub const HOT: f64 = 0.001_25;
 
 /// Wall's weight matching: how much of the flow of all hot paths the estimate finds. It finds a hot

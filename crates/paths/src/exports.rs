@@ -1,4 +1,4 @@
-//! Branches and straight runs as other tools read them.
+//! Branches and straight runs in the formats of other tools.
 //!
 //! - BOLT's pre-aggregated text: `perf2bolt -pa -p FILE -o profile.fdata BINARY`. Its syntax is
 //!   in `input/preaggregated.rs`.

@@ -1,9 +1,9 @@
-//! What a recording of branches says about paths: fragments.
+//! Fragments: the pieces of paths that a recording of branches shows.
 //!
 //! A processor with a branch record keeps its last taken branches, 4 to 32 of them. A sample of
-//! this record is one fragment of the path that a thread took. Between two branches the code ran
-//! straight, from the destination of one to the address of the next: a *straight run*. It may hold
-//! conditional branches that were not taken.
+//! this record is one fragment of the path that a thread took. A *straight run* is the code between
+//! two branches, from the destination of one to the address of the next. It may hold conditional
+//! branches that were not taken.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ impl Fragments {
         self.counts.values().fold(0, |sum, times| sum.saturating_add(*times))
     }
 
-    /// What a shallower record would have told: only the newest branches of each fragment.
+    /// The fragments of a shallower record: only the newest branches of each fragment.
     #[must_use]
     pub fn newest(&self, depth: usize) -> Self {
         let mut newest = Self::default();

@@ -4,9 +4,9 @@
 //! to the same block, because control comes back there. An *edge* leads from a block to one that
 //! may follow. A depth-first search begins at the entries in the order of their addresses. An edge
 //! is a *back edge* if it leads to a block that the search has begun and not finished. Its
-//! destination is a *loop head*. An *entry* is where control comes from other functions: the first
-//! instruction, and each place to which others were seen to jump. Such places are parts that a
-//! compiler moved away, and handlers of exceptions.
+//! destination is a *loop head*. An *entry* is a place where control comes from other functions:
+//! the first instruction, and each destination of a sampled jump from outside. Such places are
+//! parts that a compiler moved away, and handlers of exceptions.
 //!
 //! The decoder follows the code from the entries. The destinations of indirect jumps are those that
 //! were observed, and those of tables that it finds. An unseen case of another jump has no edge.
@@ -93,7 +93,7 @@ pub struct FunctionGraph {
     instructions: Vec<u64>,
 }
 
-/// What was seen of a function besides its code.
+/// The samples of a function, in addition to its code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObservedEdges {
     /// Indirect jumps within it and their destinations.

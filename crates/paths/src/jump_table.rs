@@ -18,7 +18,7 @@ use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
-/// A comparison lies at most so many instructions before its jump, and so does the base.
+/// The comparison and the base lie at most this number of instructions before the jump.
 const FARTHEST: usize = 32;
 /// A table with more entries is no table.
 const MOST_ENTRIES: u64 = 4096;
@@ -160,15 +160,15 @@ fn index_of(instruction: &Instruction) -> Option<Operand> {
     (register != Register::None).then(|| Operand::Register(register.full_register()))
 }
 
-/// So many numbers may be in a place.
+/// A place, and the number of values that it may hold.
 struct IndexBound {
     place: Operand,
     entries: u64,
 }
 
 impl IndexBound {
-    /// That of a comparison with the last number. Otherwise a jump leaves, which is taken if the
-    /// place is above, or, unless `leaves_above`, equal.
+    /// The bound of a comparison with the last number. Otherwise a jump leaves, which is taken if
+    /// the place is above, or, unless `leaves_above`, equal.
     fn of(instruction: &Instruction, leaves_above: bool) -> Option<IndexBound> {
         if !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Sub) {
             return None;
@@ -179,7 +179,7 @@ impl IndexBound {
     }
 }
 
-/// What is known of the table, from the jump backwards.
+/// The state of the search for a table, from the jump backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Search {
     /// The destination is in this register.
@@ -210,7 +210,7 @@ impl Search {
         }
     }
 
-    /// What is known one instruction earlier. `None`: it is no known form.
+    /// The state one instruction earlier. `None`: it is no known form.
     fn before(self, instruction: &Instruction) -> Option<Search> {
         let written = match instruction.op0_kind() {
             OpKind::Register => instruction.op0_register().full_register(),

@@ -1,14 +1,14 @@
 //! Numbers the paths of a function, from 0 on, without a gap.
 //!
 //! Without its back edges a graph has no cycle. So its paths can be counted from the last block
-//! backwards. A block has as many paths to an end as its successors have together, and one more
-//! for each way to end there. The number of a path is the sum of what it passes over. At each
+//! backwards. A block has as many paths to an end as its successors have together, and one more for
+//! each way to end there. The number of a path is the sum of the values of its edges. At each
 //! block, these are the paths of the choices before the one it takes (Ball and Larus 1996, section
 //! 3.2 and figure 5). Paths may also begin at each head, for the back edges that were cut (section
 //! 3.4).
 //!
-//! The number of paths may be exponential in the number of blocks. Where it does not fit into 64
-//! bits, paths have no numbers: everything else here works on blocks, and needs none.
+//! The number of paths may be exponential in the number of blocks. If a number does not fit into 64
+//! bits, paths have no numbers. Everything else here works on blocks and needs none.
 
 use crate::graph::FunctionGraph;
 use crate::path::{Path, PathStep};

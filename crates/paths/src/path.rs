@@ -1,8 +1,9 @@
 //! A path, and what a fragment shows of one.
 //!
-//! A *path* is a sequence of blocks from an entry or a loop head to an exit or a back edge (Ball
-//! and Larus, "Efficient Path Profiling", MICRO-29, 1996, section 3). A *partial path* is what a
-//! fragment shows of a path: consecutive blocks, and whether they are its first or last ones.
+//! A *path* is a sequence of blocks from an entry or a loop head to an exit or a back edge. Source:
+//! Ball and Larus, "Efficient Path Profiling", MICRO-29, 1996, section 3. A *partial path* is the
+//! part of a path that a fragment shows: consecutive blocks. It also says if they are the first or
+//! the last ones.
 //!
 //! Both are sequences of marks here. Between [`START`] and a mark of the end there are the numbers
 //! of blocks. So a partial path fits a path if its marks occur there side by side.
@@ -47,7 +48,7 @@ impl PathStep {
     }
 }
 
-/// A path of a function: whole, or what was seen of it.
+/// A path of a function: whole, or its observed part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     /// The number of the function's graph.

@@ -1,4 +1,4 @@
-//! A path profile: how often each path ran, and how far that is known.
+//! A path profile: how often each path ran, with intervals and groups.
 //!
 //! An interval comes from resampling (the Bayesian bootstrap, Rubin 1981). Each replicate gives
 //! every fragment a random weight. It has the gamma distribution whose mean is how often the
@@ -17,8 +17,8 @@
 //! Biometrika 28, 1936.) So does the upper end here. One sighting counts as much as the variance of
 //! replicates divided by their mean.
 //!
-//! Paths that move with the prior alone are *undetermined*. Those that share partial paths form a
-//! group: how often the group ran is known better than how often each of its paths did.
+//! Paths that move with the prior alone are *undetermined*. Paths that share partial paths form a
+//! group. The count of the group is known better than the count of each path in it.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ const UNDETERMINED: f64 = 0.25;
 const SPREAD: f64 = 1.0;
 /// By how much intervals are wider than replicates say, as a power of the ratio to the estimate.
 /// Replicates know nothing of what the model leaves out. Chosen on two programs, `dash` and a JSON
-/// parser, so that 90 % intervals held in some 90 %; the others of the study check it.
+/// parser, so that 90 % intervals held in about 90 %. The other programs of the study check it.
 const WIDER: f64 = 1.15;
 
 /// How fragments become paths.
@@ -149,7 +149,7 @@ impl PathProfile {
     }
 }
 
-/// The estimate by likelihood, and what it is repeated from.
+/// The estimate by likelihood, and the data for its replicates.
 struct Likelihood {
     candidates: Vec<Candidates>,
     weights: Vec<f64>,
@@ -290,8 +290,8 @@ fn mean_and_variance(numbers: &[f64]) -> (f64, f64) {
     (mean, numbers.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / count)
 }
 
-/// A number of the gamma distribution with this shape, at least 1, and scale 1 (Marsaglia and
-/// Tsang, "A Simple Method for Generating Gamma Variables", ACM TOMS 26(3), 2000).
+/// A random number of the gamma distribution with this shape, at least 1, and scale 1. Source:
+/// Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", ACM TOMS 26(3), 2000.
 fn gamma(shape: f64, random: &mut Random) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();

@@ -1,10 +1,11 @@
 //! The answer about a whole recording: the paths of all of its binaries, the most frequent first.
 //!
 //! Each binary has graphs and a profile of its own. A profile counts executions for each window of
-//! the stream that shows its binary ([`PathProfile`]). So the count of a path is multiplied with
-//! the windows that show its binary, and shares of all binaries add up to 1. Times the branches of
-//! a window, it is how often the path ran in the branches that were sampled. The intervals leave
-//! out how uncertain the parts of binaries are. These parts are known well: each sample shows them.
+//! the stream that shows its binary ([`PathProfile`]). So the count of a path is multiplied by the
+//! number of windows that show its binary. The shares of all binaries then add up to 1. Times the
+//! branches of a window, it is how often the path ran in the branches that were sampled. The
+//! intervals leave out how uncertain the parts of binaries are. These parts are known well: each
+//! sample shows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +37,7 @@ pub struct RecordedProfile {
     pub paths: Vec<ProfiledPath>,
     /// The number of groups of paths that no fragment tells apart.
     pub groups: usize,
-    /// The share of what was seen of read binaries that some path explains, from 0 to 1.
+    /// The share of the samples of read binaries that some path explains, from 0 to 1.
     pub coverage: f64,
 }
 
@@ -47,13 +48,13 @@ pub struct ProfiledBinary {
     pub name: String,
     /// The file that was read.
     pub file: String,
-    /// What was seen of it, at the addresses that the file states.
+    /// Its samples, at the addresses that the file states.
     pub seen: BinaryBranches,
     /// How many sampled branches lead into it.
     pub branches: u64,
     /// How many functions ran.
     pub functions: usize,
-    /// The share of what was seen of it that some path explains, from 0 to 1.
+    /// The share of its samples that some path explains, from 0 to 1.
     pub coverage: f64,
     bytes: Vec<u8>,
     program: ProgramGraph,
@@ -67,7 +68,7 @@ pub struct ProfiledBinary {
 pub struct UnreadBinary {
     /// Its path in the recording. Empty where the recording names none.
     pub name: String,
-    /// What was seen of it.
+    /// Its samples.
     pub seen: BinaryBranches,
     /// How many sampled branches lead into it.
     pub branches: u64,
@@ -159,7 +160,7 @@ pub struct SharedInstruction {
 pub const CONFIDENCE: f64 = 0.9;
 
 impl UnreadBinary {
-    /// What was seen of a binary that is not read.
+    /// The samples of a binary that is not read.
     pub fn new(name: String, seen: BinaryBranches, reason: UnreadReason) -> Self {
         Self { name, branches: seen.entries(), seen, reason }
     }
@@ -267,7 +268,7 @@ impl ProfiledBinary {
         }
     }
 
-    /// BOLT's pre-aggregated text of what was seen.
+    /// BOLT's pre-aggregated text of the samples.
     pub fn preaggregated(&self) -> String {
         // It was read from the same bytes before.
         let binary = Binary::parse(&self.bytes).ok();
@@ -277,7 +278,7 @@ impl ProfiledBinary {
         )
     }
 
-    /// What was seen, at offsets in the file.
+    /// The samples, at offsets in the file.
     pub fn at_file_offsets(&self) -> BinaryBranches {
         Segments::of_elf(&self.bytes)
             .map_or_else(|_| self.seen.clone(), |segments| self.seen.at_file_offsets(&segments))

@@ -1,7 +1,7 @@
-//! From branch stacks as recorded to fragments of each binary, with a tally of what was left out.
+//! From recorded branch stacks to fragments of each binary, with counts of the parts left out.
 //!
-//! A *branch stack* is the processor's record at one sample, newest branch first. What is wrong
-//! with such stacks in practice, and what happens here:
+//! A *branch stack* is the processor's record at one sample, newest branch first. Faults of such
+//! stacks in practice, and their treatment here:
 //!
 //! - The newest entry repeats the next one (seen on Intel): it is dropped unless the loop is short.
 //! - A branch leads into the kernel, or back: all fragments end, and the return starts another.
@@ -14,7 +14,7 @@
 //! library comes back to where it was made: the caller's fragment goes on.
 //!
 //! The rule for the newest entry is that of AutoFDO (`PerfDataSampleReader::Append` in its
-//! `sample_reader.cc`), with the limit that its published totals were made with.
+//! `sample_reader.cc`). The limit is the one behind its published totals.
 
 use crate::address_space::{AddressSpaces, BinaryNumber, Whereabouts};
 use crate::estimate::observation::SampledBy;
@@ -66,8 +66,8 @@ pub struct RecordingTotals {
     pub unreadable_samples: u64,
     /// Samples that the kernel says it lost.
     pub lost_samples: u64,
-    /// Samples that were taken after so many branches. The others were taken after so many
-    /// instructions or cycles, or the recording does not tell.
+    /// Samples that were taken after a number of branches. The others were taken after a number of
+    /// instructions or cycles, or the recording does not say.
     pub by_branches: u64,
     /// Entries of branch stacks, dropped ones included.
     pub branches: u64,
@@ -109,7 +109,7 @@ pub enum Addressing {
     Addresses,
 }
 
-/// What was seen of one binary.
+/// The samples of one binary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BinaryBranches {
     /// What the numbers are.
@@ -186,7 +186,7 @@ impl BinaryBranches {
 pub struct BranchRecording {
     /// Counts over all of it.
     pub totals: RecordingTotals,
-    /// What was seen of each binary, by its path. The path is empty where the input names none.
+    /// The samples of each binary, by its path. The path is empty where the input names none.
     pub binaries: BTreeMap<String, BinaryBranches>,
 }
 

@@ -1,8 +1,8 @@
 //! Where the bytes of a binary's file lie in memory, as the file states it.
 //!
 //! A recording resolves to file offsets. Symbols, disassembly and BOLT speak of virtual addresses.
-//! The loadable segments (`PT_LOAD`) tie one to the other: linkers often shift them, so an offset
-//! is no address even where the program is not position-independent.
+//! The loadable segments (`PT_LOAD`) relate the two. Linkers often shift segments, so an offset is
+//! no address, even if the program is not position-independent.
 
 use object::{Object, ObjectSegment};
 

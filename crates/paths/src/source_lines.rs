@@ -62,7 +62,7 @@ pub struct SourceLines {
 
 impl SourceLines {
     /// Reads those of `functions`, which are in the order of their addresses, from an ELF file.
-    /// What is damaged is left out.
+    /// Damaged parts are left out.
     pub fn new(elf: &[u8], functions: &[Function]) -> Self {
         let mut reader = LinesReader { left: elf.len(), ..LinesReader::default() };
         let _ = reader.read(elf, functions);

@@ -18,8 +18,8 @@ use crate::truth::{BranchRecord, PathCounter};
 /// Outside of all functions.
 const CALLER: u64 = 1 << 40;
 
-/// What `calls` calls of a function do whose choices depend on the blocks before, and the samples
-/// of a record that is that deep.
+/// The trace of `calls` calls of a function whose branches depend on earlier blocks, and the
+/// samples of a record of this depth.
 fn run(
     program: &ProgramGraph,
     calls: usize,

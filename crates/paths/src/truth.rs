@@ -1,5 +1,5 @@
-//! What is known where every branch is known: exact counts of paths, and the samples that a
-//! processor's branch record would have given.
+//! The truth from a complete trace of branches: exact counts of paths, and the samples that a
+//! processor's branch record would give.
 
 use std::collections::HashMap;
 
@@ -32,8 +32,8 @@ impl<'graph> PathCounter<'graph> {
         self.walk.take(branch, &mut |met| count(met, counts, cut, breaks));
     }
 
-    /// The counts of whole paths, how many paths were cut (at least the first and the last one),
-    /// and how many branches could not follow the one before.
+    /// The counts of whole paths, of cut paths (at least the first and the last one), and of
+    /// branches that could not follow their predecessor.
     pub fn finish(mut self) -> (Vec<(Path, u64)>, u64, u64) {
         let (counts, cut, breaks) = (&mut self.counts, &mut self.cut, &mut self.breaks);
         self.walk.finish(&mut |met| count(met, counts, cut, breaks));
@@ -92,7 +92,7 @@ impl BranchRecord {
         }
     }
 
-    /// So many instructions ran, and the last of them is this taken branch.
+    /// This number of instructions ran, and the last of them is this taken branch.
     pub fn take(&mut self, instructions: u64, branch: Branch) {
         while self.left <= instructions {
             // At the branch itself, the record has only those before it.

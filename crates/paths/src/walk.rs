@@ -26,9 +26,9 @@ pub(crate) enum Met<'walk> {
     Path(u32, &'walk [u32]),
     /// A call within a block.
     Call(BlockPlace),
-    /// That a callee came back to a block.
+    /// A callee came back to a block.
     Return(BlockPlace),
-    /// That a path begins without a taken branch: control fell into a loop head from below.
+    /// A path begins without a taken branch: control fell into a loop head from below.
     Fall(BlockPlace),
     /// A branch that cannot follow the one before it.
     Break,
@@ -95,7 +95,7 @@ impl<'graph> Walk<'graph> {
         }
     }
 
-    /// Ends here: what is known of the paths that go on.
+    /// Ends here: what is known about the paths that go on.
     pub(crate) fn finish(&mut self, met: &mut impl FnMut(Met)) {
         self.cut(0, met);
     }

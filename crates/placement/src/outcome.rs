@@ -276,7 +276,7 @@ fn still(records: &[Record]) -> f64 {
     f64::from(still) / f64::max(f64::from(all), 1.0)
 }
 
-/// The verdict by the gain. The program as found has no vote: it shows one placement, which the
+/// The verdict by the gain. The initial windows have no vote: they show one placement, which the
 /// scheduler may leave a moment later. There are many unpinned windows in between.
 fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
     gain.map_or(PlacementVerdict::Undecided, |(_, low, high)| {

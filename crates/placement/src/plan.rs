@@ -529,7 +529,7 @@ mod tests {
         let text = plan().to_toml();
         for (from, to, expected) in [
             ("version = 1", "version = 2", "plan version 2"),
-            ("version = 1", "", "it is no plan: name a file that"),
+            ("version = 1", "", "this is no plan: name a file that"),
             ("version = 1", "version = \"one\"", "line 7, column 11: invalid type"),
             ("program = ", "programme = ", "line 8, column 1: unknown field `programme`"),
             (

@@ -127,7 +127,7 @@ pub struct PlacementQuestion {
     pub alike: Alike,
     /// First look at the bound after this many sampled assignments (the paper's N_init).
     pub start: u64,
-    /// Further looks after this many more (the paper's N_delta); `None` doubles the sample for each
+    /// Further looks after this many more (the paper's N_delta). `None` doubles the sample for each
     /// look, which keeps the confidence correct.
     pub step: Option<u64>,
     /// The estimator of the bound.

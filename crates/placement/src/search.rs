@@ -120,8 +120,8 @@ impl PlacementSearch {
             return Err(SearchError::TooSmall { least, budget, enough: 2 * least });
         }
         let contexts = tree.leaves().len() as u32;
-        // Threads in order, one on each context, round and round, as far as they may be there: what
-        // many would do by hand.
+        // Threads in order, one on each context, in turn, within their affinities. Many people
+        // would do this by hand.
         let in_turn = Assignment::new(
             (0..workload.threads.len() as u32).map(|thread| thread % contexts).collect(),
         );
@@ -145,7 +145,7 @@ impl PlacementSearch {
         };
         let baseline = trial(Setting::Unpinned, Purpose::Baseline);
         let reference = pinned(&search.reference, Purpose::Reference);
-        // The baseline first: only now is the program as it was found.
+        // The baseline first: only now is the program in its initial placement.
         for (trial, times) in [baseline, reference].into_iter().zip(OPENING) {
             search.queue.extend(std::iter::repeat_n(trial, times));
         }

@@ -35,7 +35,7 @@ pub trait PredictedWalk {
     fn back(&mut self);
 }
 
-/// Predicts everything anew.
+/// Predicts everything again.
 struct Anew<'a, P: ?Sized> {
     predictor: &'a P,
 }

@@ -79,12 +79,12 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             figures::percent(*share)
         ),
         BoundNote::UnpinnedBetter { unpinned, high } => format!(
-            "unpinned got to {}, past the bound {}: no claim, repeat",
+            "unpinned reached {}, beyond the bound {}: no claim, repeat",
             say(*unpinned),
             say(*high)
         ),
-        BoundNote::SingleWindow => "the best has a single fresh window, from which nothing is \
-             claimed: raise --budget"
+        BoundNote::SingleWindow => "the best has a single fresh window, which supports no claim: \
+             raise --budget"
             .to_owned(),
         BoundNote::Text { text } => text.clone(),
         BoundNote::Diagnostic(diagnostic) => diagnostic.in_words(say),
@@ -118,7 +118,7 @@ mod tests {
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
-            "unpinned got to 120.0 ops/s, past the bound 102.0 ops/s: no claim, repeat"
+            "unpinned reached 120.0 ops/s, beyond the bound 102.0 ops/s: no claim, repeat"
         );
     }
 }

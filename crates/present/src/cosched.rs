@@ -21,6 +21,9 @@ pub struct CoschedFindings<'a> {
     pub level: DomainKind,
 }
 
+/// What pinwise does if no gain is shown.
+const STOPPED: &str = "pinwise stopped moving them.";
+
 impl CoschedFindings<'_> {
     /// Whether moving threads helps: the first line of the answer.
     pub fn verdict(&self) -> String {
@@ -29,13 +32,13 @@ impl CoschedFindings<'_> {
         match self.outcome.verdict {
             CoschedVerdict::Helps => format!("Moving threads between siblings helps{gain}."),
             CoschedVerdict::NoGain => {
-                format!("Moving threads gains nothing here, so it is off{gain}.")
+                format!("Moving threads gains nothing here{gain}. {STOPPED}")
             }
             CoschedVerdict::NoLonger => {
-                format!("Moving threads helped at first and does no longer, so it is off{gain}.")
+                format!("Moving threads no longer helps{gain}. {STOPPED}")
             }
             CoschedVerdict::Unfair => format!(
-                "Moving threads takes too much from {}, so it is off{gain}.",
+                "Moving threads takes too much from {}{gain}. {STOPPED}",
                 self.outcome.losers.join(", ")
             ),
             CoschedVerdict::Undecided => format!("Undecided whether moving threads helps{gain}."),
@@ -46,7 +49,7 @@ impl CoschedFindings<'_> {
     pub fn sentences(&self) -> Vec<String> {
         let CoschedOutcome { verdict, rounds, tried, moves, cost, .. } = self.outcome;
         let mut sentences = vec![format!(
-            "{}, each with a period as found and one of moves, compare {}.",
+            "{}, each with an unpinned period and a period of moves, compare {}.",
             figures::counted(*rounds, "round"),
             self.compared()
         )];
@@ -68,14 +71,14 @@ impl CoschedFindings<'_> {
         }
         if *verdict == CoschedVerdict::Unfair {
             sentences.push(format!(
-                "With --objective both, each program keeps {} of what it makes as found. Use \
+                "With --objective both, each program keeps {} of its unpinned progress. Use \
                  --objective throughput if only the sum counts.",
                 percent(FLOOR)
             ));
         }
         sentences.push(format!(
             "pinwise took {} of the machine's CPU time. A quantum took {} on average, with {} in \
-             all. {} began and {} ended meanwhile.",
+             all. Meanwhile {} began and {} ended.",
             percent(cost.share),
             figures::duration(Duration::from_secs_f64(cost.quantum)),
             figures::counted(cost.moves, "move"),
@@ -84,7 +87,7 @@ impl CoschedFindings<'_> {
         ));
         if cost.quantum > 1.5 * self.question.quantum.as_secs_f64() && cost.quantum > 0.0 {
             sentences.push(format!(
-                "Quanta were longer than the {} asked for, since they cost too much.",
+                "Quanta were longer than the {} asked for, because they cost too much.",
                 figures::duration(self.question.quantum)
             ));
         }
@@ -119,7 +122,7 @@ impl CoschedFindings<'_> {
     /// The head of [`Self::program_row`].
     pub fn program_head(&self) -> [&'static str; 6] {
         let made = if self.question.counted { "instructions" } else { "CPU time" };
-        ["program", "processes", made, "interval", "of alone, as found", "of alone, moved"]
+        ["program", "processes", made, "interval", "of alone, unpinned", "of alone, moved"]
     }
 
     /// A program in a table.
@@ -140,8 +143,8 @@ impl CoschedFindings<'_> {
         let unknown = self.outcome.programs.iter().any(|program| program.alone_moved.is_none());
         match (self.question.counted, unknown) {
             (false, _) => Some(
-                "What each program makes against running alone is not known: that takes hardware \
-                 counters.",
+                "The speed of each program as a share of its speed alone is unknown: this takes \
+                 hardware counters.",
             ),
             (true, true) => Some("?: the program did not run in a period with idle siblings."),
             (true, false) => None,
@@ -199,14 +202,15 @@ mod tests {
         assert!(helps.contains("longer than the 100 ms asked for"), "{helps}");
         let off = findings_text(CoschedVerdict::NoGain, false);
         assert!(
-            off.starts_with(&format!("Moving threads gains nothing here, so it is off: {gain}."))
+            off.starts_with(&format!("Moving threads gains nothing here: {gain}. {STOPPED}")),
+            "{off}"
         );
         assert!(
             off.contains("8 random splits were tried first") && off.contains("44.4 %"),
             "{off}"
         );
         let unfair = findings_text(CoschedVerdict::Unfair, true);
-        assert!(unfair.contains("too much from xz, so it is off") && unfair.contains("keeps 90 %"));
+        assert!(unfair.contains("too much from xz: +5.0 %") && unfair.contains("keeps 90 %"));
         let undecided = findings_text(CoschedVerdict::Undecided, true);
         assert!(undecided.contains("give a larger --budget"), "{undecided}");
     }

@@ -53,7 +53,7 @@ impl LatencyFindings {
         Self { matrix, unfinished, levels, header: Vec::new(), comparison }
     }
 
-    /// Whether the levels are what is declared; `None` if nothing is.
+    /// Whether the levels agree with the declared ones; `None` if nothing is declared.
     pub fn agrees(&self) -> Option<bool> {
         let header = self.header.iter().all(|check| check.agrees);
         match &self.comparison {
@@ -116,7 +116,7 @@ impl LatencyFindings {
         notes
     }
 
-    /// How what is declared compares, in detail.
+    /// The comparison with the declared levels, in detail.
     pub fn compared(&self) -> Vec<String> {
         let check = |check: &HeaderCheck| {
             let verdict = if check.agrees { "agrees" } else { "differs" };

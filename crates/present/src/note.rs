@@ -103,10 +103,10 @@ pub fn note(note: &ProgramNote) -> String {
             )
         }
         ProgramNote::MetricStill => {
-            "it did not change while it was watched: put the program under load".to_owned()
+            "it did not change while pinwise watched it: put the program under load".to_owned()
         }
         ProgramNote::MetricRenewed { seconds } => {
-            format!("it is renewed about every {}: shorter windows are stretched", time(*seconds))
+            format!("it changes about every {}: shorter windows are stretched", time(*seconds))
         }
         ProgramNote::PeriodStretched { seconds, asked } => {
             format!("--window is {}, not {}: the metric needs it", time(*seconds), time(*asked))
@@ -138,7 +138,7 @@ pub fn note(note: &ProgramNote) -> String {
              apply --undo --pid PID"
         ),
         ProgramNote::OfflineForgotten { cpus } => format!(
-            "Linux before 6.2 does not put back CPU {cpus}, which is offline: use taskset -ap when \
+            "Linux before 6.2 does not restore CPU {cpus}, which is offline: use taskset -ap when \
              it is online"
         ),
         ProgramNote::ThreadsMissed => {
@@ -169,7 +169,7 @@ pub fn note(note: &ProgramNote) -> String {
             figures::percent(*share)
         ),
         ProgramNote::NumaBalancing { pages, .. } => format!(
-            "NUMA balancing moved {} of some programs: set kernel.numa_balancing to 0",
+            "NUMA balancing moved {} on this machine: set kernel.numa_balancing to 0",
             figures::counted(*pages, "page")
         ),
         ProgramNote::Text { text } => text.clone(),
@@ -188,7 +188,7 @@ pub fn memory(held: &MemoryUse) -> String {
     let policy = held.policy.name();
     let total = held.nodes.total();
     if total == 0 {
-        return format!("{policy}; it is not known where it lay");
+        return format!("{policy}; where the memory lay is not known");
     }
     let mut nodes: Vec<(u32, u64)> = held.nodes.iter().collect();
     nodes.sort_by_key(|&(node, pages)| (std::cmp::Reverse(pages), node));

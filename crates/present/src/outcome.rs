@@ -68,7 +68,7 @@ fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     } else if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
         "The best assignment measured, which did worse than unpinned:"
     } else if !simulated && outcome.is_worse_than_found() {
-        "The best assignment measured, which did worse than the program as found:"
+        "The best assignment measured, which did worse than the initial program:"
     } else {
         "The best assignment found:"
     }
@@ -99,7 +99,7 @@ fn evidence(
         let performance = so_far.performance.show(&scale);
         sheet.line(
             "so far",
-            &format!("{performance}, by the windows it leads in, which overstate it"),
+            &format!("{performance}, from the windows that chose it, which overstate it"),
         );
     }
     match &outcome.baseline {
@@ -110,7 +110,7 @@ fn evidence(
         None => sheet.line("unpinned", "not measured"),
     }
     if let Some(found) = outcome.as_found.as_ref().filter(|_| !info.new.simulated) {
-        sheet.line("as found", &format!("{}, before pinwise pinned anything", found.show(&scale)));
+        sheet.line("initial", &format!("{}, before pinwise pinned anything", found.show(&scale)));
     }
     if let Some((gain, interval)) = placement_gain(outcome) {
         let confidence = figures::percent(outcome.bound.confidence);
@@ -201,8 +201,8 @@ fn predicted(sheet: &mut LabelledLines, forecast: &BlackboxForecast, scale: &Sca
         sheet.line(
             "",
             &format!(
-                "of {checked} entries forecast before they were measured {held} fell into \
-                their 95 % intervals; error {error} (rms)"
+                "of {checked} entries forecast and then measured, {held} fell into their \
+                 95 % intervals; error {error} (rms)"
             ),
         );
     }
@@ -223,7 +223,7 @@ pub fn profiling_end(end: &ProfilingEnd) -> String {
         ProfilingEnd::Allowed { experiments } => {
             format!("all {experiments} experiments allowed were made")
         }
-        ProfilingEnd::AllMade => "the experiments there were to make are made".to_owned(),
+        ProfilingEnd::AllMade => "all possible experiments were made".to_owned(),
         ProfilingEnd::Unended => "measuring ended first".to_owned(),
         ProfilingEnd::Text { text } => text.clone(),
     }

@@ -34,7 +34,7 @@ impl PairsFindings<'_> {
         let PairsOutcome { verdict, pairing, pairs, .. } = self.outcome;
         match (verdict, pairing) {
             (PairsVerdict::Alone, _) if self.busy => {
-                "Beside this load no two programs gain: repeat when quiet before you part them."
+                "Under this load no two programs gain: repeat when quiet before you separate them."
                     .to_owned()
             }
             (PairsVerdict::Alone, _) => {
@@ -80,7 +80,7 @@ impl PairsFindings<'_> {
         } else if self.names.len() > 2 && outcome.per_slot.is_none() && outcome.pairing.is_some() {
             // Two programs have one pairing, which gains nothing over itself.
             let more = if self.unfinished { "" } else { ": give a larger --budget" };
-            sentences.push(format!("No fresh runs show what it gains{more}."));
+            sentences.push(format!("No fresh runs show its gain{more}."));
         }
         match outcome.verdict {
             PairsVerdict::Paired | PairsVerdict::Alone => {
@@ -110,8 +110,8 @@ impl PairsFindings<'_> {
         }
         if self.busy {
             sentences.push(
-                "Other programs ran meanwhile. Two programs fill the machine, so that pairs look \
-                 worse than they are. Repeat when quiet."
+                "Other programs ran meanwhile. Two programs fill the machine, so pairs look worse \
+                 than they are. Repeat when quiet."
                     .to_owned(),
             );
         }
@@ -331,7 +331,7 @@ mod tests {
                 None,
                 format!(
                     "Undecided. Best so far: run a beside c; run b alone. This may be better: run \
-                     a beside b; run c alone. No fresh runs show what it gains: give a larger \
+                     a beside b; run c alone. No fresh runs show its gain: give a larger \
                      --budget. {more}"
                 ),
             ),
@@ -382,9 +382,9 @@ mod tests {
         };
         let quiet = said(3, Alone, false, false);
         assert!(quiet.starts_with("Run each program alone") && quiet.contains(": run it alone"));
-        assert!(quiet.contains("No fresh runs show what it gains: give a larger --budget."));
+        assert!(quiet.contains("No fresh runs show its gain: give a larger --budget."));
         let busy = said(3, Alone, true, false);
-        assert!(busy.starts_with("Beside this load no two programs gain: repeat when quiet"));
+        assert!(busy.starts_with("Under this load no two programs gain: repeat when quiet"));
         assert!(busy.contains("a loses beside every other program, under this load."), "{busy}");
         let two = said(2, Alone, false, false);
         assert!(!two.contains("fresh runs") && !two.contains("--budget"), "{two}");

@@ -14,8 +14,8 @@ pub fn recorded_name(path: &str) -> &str {
     }
 }
 
-/// The answer in three lines: how much hot paths hold, the hottest of them, and how much of what
-/// was seen they explain. One line says why there is none.
+/// The answer in three lines: the flow of the hot paths, the hottest of them, and the coverage.
+/// Without an answer, one line gives the reason.
 pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
     let hot = profile.hot();
     let names: Vec<&str> =

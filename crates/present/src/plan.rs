@@ -1,4 +1,4 @@
-//! What speaks against a plan: its own search, and what has changed since.
+//! Doubts about a plan: the caveats of its search, and changes of the machine since.
 
 use crate::note::sentence;
 use pinwise_placement::{MachineCondition, PlacementVerdict, Plan, PlanDifference};

@@ -194,7 +194,7 @@ pub fn notice(notice: &Notice) -> String {
             figures::duration(*limit)
         ),
         Notice::Uncharacterized { error } => {
-            format!("the usual level of interference counts, since {error}; characterize again")
+            format!("the usual level of interference counts, because {error}; characterize again")
         }
         Notice::Profiling(outlook) => profiling_outlook(outlook),
         Notice::BudgetSpent { spent, left } => format!(

@@ -46,13 +46,13 @@ pub fn stop_reason(reason: &StopReason) -> String {
         }
         Is::Sampled { drawn } => format!("{drawn} random assignments were measured"),
         Is::SampleFailed { last } => {
-            format!("of the last {last} random assignments none could be measured")
+            format!("none of the last {last} random assignments could be measured")
         }
         Is::Fruitless { climbs } => format!("the last {climbs} climbs found nothing better"),
         Is::NoStartLeft { climbs } => {
-            format!("no random start is left after {climbs} assignments climbed from")
+            format!("no random start is left after climbs from {climbs} assignments")
         }
-        Is::NoPredictor => "too little could be measured to learn from".into(),
+        Is::NoPredictor => "too few measurements succeeded to learn from".into(),
         Is::NoProfile => {
             "the profile predicts nothing: none of its experiments could be made".into()
         }
@@ -62,7 +62,7 @@ pub fn stop_reason(reason: &StopReason) -> String {
             } else {
                 ""
             };
-            format!("the {measured} assignments of the best predictions were measured{chosen}")
+            format!("the {measured} assignments with the best predictions were measured{chosen}")
         }
         Is::MeasuredAlone => "instances were measured alone".into(),
         Is::SearchShareUsed { share, .. } => {
@@ -140,7 +140,9 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             "any number of threads per context, since all such assignments fit the budget".into()
         }
         Is::OnePerContext => "at most one thread per context".into(),
-        Is::AloneFirst => "what instances do alone bounds what they do together".into(),
+        Is::AloneFirst => {
+            "the performance of instances alone bounds their performance together".into()
+        }
         Is::Text { text } => text.clone(),
     }
 }

@@ -69,7 +69,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Shifted(shift) => shifted(shift),
         ThreadsNote::Unchecked { reason } => {
-            format!("the check for a change of phase failed ({reason}): search again to have it")
+            format!("the check for a change of phase failed ({reason}): repeat the search")
         }
         ThreadsNote::Jumped(jump) => jump.to_string(),
         ThreadsNote::Text { text } => text.clone(),
@@ -103,17 +103,15 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
-                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; that may \
-                 bias: repeat"
+                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; this may \
+                 bias n: repeat"
             )
         }
         ThreadsNote::Pieces { pieces } => format!(
-            "its description has {pieces} equal pieces a run: --pieces {pieces} is in force"
+            "its description has {pieces} equal pieces per run: --pieces {pieces} is in force"
         ),
         ThreadsNote::SharedCores => {
-            "the model takes contexts for cores, though cores have several: check with pinwise \
-             threads -- CMD"
-                .into()
+            "the model treats each context as a core: check with pinwise threads -- CMD".into()
         }
         ThreadsNote::Simulated => SIMULATED.into(),
         ThreadsNote::Set { n } => is_set(*n),
@@ -455,7 +453,7 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
 /// What an answer of more threads than contexts leaves open. It names the probed numbers of fewer
 /// threads that may do as well, ascending.
 pub fn fewer_threads(n: u32, open: &[u32], contexts: u32) -> Option<String> {
-    let why = "the probes do not tell them apart";
+    let why = "the probes do not distinguish them";
     let fewest = open.first().filter(|_| contexts < n);
     fewest.map(|fewest| {
         format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}")
@@ -549,7 +547,7 @@ mod tests {
             cut_short: Some(&Unmeasured::Jumped { n: 4, times: 20.0 }),
         };
         let text = failed.text();
-        assert!(text.ends_with("of before: search again when its load is steady."), "{text}");
+        assert!(text.ends_with("its earlier one: search again when its load is steady."), "{text}");
         assert!(text.starts_with("Undecided: n = 4") && !text.contains("--budget"), "{text}");
         let twice = rounds(1.0, 2.0, 0.001);
         let choice = LastComparisonVerdict::Undecided;
@@ -678,8 +676,8 @@ mod tests {
 
     #[test]
     fn more_threads_than_contexts_get_a_note_if_fewer_may_do() {
-        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
-            apart from n = 72";
+        let told = "fewer threads, down to n = 8, may do as well: the probes do not distinguish \
+            them from n = 72";
         assert_eq!(fewer_threads(72, &[8, 48], 24).as_deref(), Some(told));
         assert!(fewer_threads(48, &[25], 24).is_some(), "more than the contexts, and still fewer");
         assert_eq!(fewer_threads(48, &[], 24), None);

@@ -19,7 +19,7 @@ use pinwise_topology::Policy;
 use std::path::Path;
 use std::time::Duration;
 
-/// What was compared at last, and what follows.
+/// The last comparison, and its conclusion.
 #[derive(Clone, Debug)]
 pub struct TuneVerdict<'a> {
     /// The ways against each other.
@@ -241,7 +241,7 @@ pub fn no_tune_verdict(info: &CampaignInfo) -> String {
 }
 
 /// What to do with the plan of such a search. `command` is the program's command line, if the
-/// program is started with the number. `named`: variables of the plan that `run` has to be told.
+/// program is started with the number. `named`: variables of the plan that `run` needs by `--env`.
 pub fn tune_next(plan: &Path, command: Option<&str>, named: &[String]) -> NextStep {
     let plan = quoted(&plan.to_string_lossy());
     let named: String = named.iter().map(|name| format!(" --env {}", quoted(name))).collect();

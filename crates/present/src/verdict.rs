@@ -73,7 +73,7 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
             let Some(apart) = apart else {
                 let [windows, after] = [windows, after].map(|n| figures::count(*n as u64));
                 return format!(
-                    "As found it made progress; unpinned later none ({windows} and {after} \
+                    "Initially it made progress; unpinned later none ({windows} and {after} \
                      windows). Check that it runs."
                 );
             };
@@ -91,7 +91,7 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
                 None => ". The OS may have placed it otherwise: repeat.".to_owned(),
             };
             let apart = figures::better_or_worse(*apart);
-            format!("As found it was {apart} than unpinned later{ending}")
+            format!("Initially it was {apart} than unpinned later{ending}")
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
             "the machine or the load changed: a reference became {} ({}); repeat for a bound",
@@ -113,7 +113,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
                 .map(|(mean, low, high)| format!(" by {}", gain_text(Gain { mean, low, high })));
             let unshown = match info.new.simulated || outcome.beats_as_found() {
                 true => "",
-                false => " Whether it beats the program as found is not shown: repeat to check.",
+                false => " A gain over the initial program is not shown: repeat to check.",
             };
             let gain = gain.unwrap_or_default();
             let reason = format!("the best assignment beats unpinned{gain}.{unshown}");

@@ -5,20 +5,20 @@
 //! quanta in which threads are moved in one way ([`ThreadMoves`]), or not at all. Each period is
 //! one measurement. Its first fifth is left out, since caches and the kernel's balance adapt then.
 //!
-//! **A quantum.** pinwise looks which threads began and ended, reads what each ran and waited and
-//! what was counted, decides, and moves threads by affinity. A thread is never put outside its own
-//! affinity. Its original affinity is with the guardian before it is moved
+//! **A quantum.** pinwise finds the threads that began and ended. It reads how long each ran and
+//! waited, and the counts. Then it decides, and moves threads by affinity. A thread is never put
+//! outside its own affinity. Its original affinity is with the guardian before it is moved
 //! ([`pinwise_linux::Guardian`]).
 //!
-//! **Periods as found.** Threads are dealt over all contexts once and released. A released thread
+//! **Unpinned periods.** Threads are dealt over all contexts once and released. A released thread
 //! stays where it is until the kernel has a reason to move it. Without dealing, such a period would
 //! inherit the places of the one before.
 //!
 //! **Costs.** pinwise measures its own CPU time. Quanta become longer if it takes too much of the
 //! machine ([`pace`]).
 //!
-//! **Limits.** Threads that live for less than a quantum are not seen, and what a thread did after
-//! the last look at it is not counted. New processes are looked for once a second at most. A
+//! **Limits.** pinwise does not see threads that live for less than a quantum. It does not count
+//! what a thread does after its last reading. New processes are looked for once a second at most. A
 //! thread that another program moves is left alone from then on.
 
 mod deal;
@@ -269,7 +269,7 @@ fn left_to_search(error: MeasureError) -> MeasureError {
     MeasureError { retry, ..error }
 }
 
-/// What is added up over a period.
+/// The sums of a period.
 struct PeriodAccount {
     begin: Instant,
     quanta: u64,
@@ -367,7 +367,7 @@ impl Quanta {
         Ok(())
     }
 
-    /// Looks at the threads if the quantum is over, or when what is measured begins. A failure is
+    /// Looks at the threads if the quantum is over, or when the measured part begins. A failure is
     /// kept for the end of the period.
     fn look_if_due(&mut self, measured_from: Instant) {
         let now = Instant::now();
@@ -378,7 +378,7 @@ impl Quanta {
         if let Err(error) = self.look() {
             self.failure = Some(error);
         } else if begins {
-            // What was read until now belongs to the beginning of the period.
+            // Readings until now belong to the beginning of the period.
             self.threads.begin_account();
             self.account = Some(self.looked.0);
         }

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
-/// To start a program anew takes some milliseconds, in which the other one is alone. That must be a
-/// small part of a run.
+/// Restarting a program takes some milliseconds, in which the other one is alone. This time must be
+/// a small part of a run.
 const BRIEF: Duration = Duration::from_millis(100);
 
 /// Programs that run to their end, as a testbed. It measures a [`Setting::Profile`] of one or two.

@@ -254,7 +254,7 @@ impl LinuxProber {
     }
 
     /// The parameter that the program uses without pinwise, if need be a guess. `None`: it is
-    /// started anew with each.
+    /// restarted with each.
     pub fn own_parameter(&self) -> Option<u32> {
         Some(self.running()?.own_parameter())
     }

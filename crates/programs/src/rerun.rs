@@ -1,4 +1,4 @@
-//! [`RerunTestbed`]: a program started anew for each measurement.
+//! [`RerunTestbed`]: a program restarted for each measurement.
 //!
 //! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the
 //! program prints. One run first shows which threads the program has and which of them run. After
@@ -55,7 +55,7 @@ const NAP: Duration = Duration::from_millis(20);
 const LASTING: Duration = Duration::from_secs(8);
 const _: () = assert!(LASTING.as_secs() < 10);
 
-/// A program started anew for each measurement, as a testbed.
+/// A program restarted for each measurement, as a testbed.
 pub struct RerunTestbed {
     launch: Launch,
     metric: RunMetric,

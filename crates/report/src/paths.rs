@@ -1,5 +1,5 @@
-//! The paths of a program as a page: the control-flow graphs of the hottest functions, with their
-//! paths drawn on them.
+//! The paths of a program as a page. It draws the control-flow graphs of the hottest functions,
+//! with their paths.
 //!
 //! A graph is one column of blocks, in the order of their addresses: as a disassembly has them.
 //! Edges are arcs to the left of it. Each path has a line of its own to the right. Blocks that did

@@ -162,7 +162,7 @@ fn facts(
     }
     if let Some(found) = outcome.as_found.as_ref().filter(|_| !info.new.simulated) {
         facts.push(Fact {
-            name: "As found",
+            name: "Initial",
             value: found.value(scale),
             detail: "before pinwise pinned anything".to_owned(),
         });

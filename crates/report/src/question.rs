@@ -1,4 +1,4 @@
-//! What was asked and what it cost, as rows of a table; what to do next.
+//! The question and its cost, as rows of a table; the next steps.
 
 use crate::evidence::Evidence;
 use pinwise_campaign::CampaignInfo;

@@ -474,10 +474,10 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
         ..unpinned
     };
     campaign.outcome.as_found = Some(found(1.0));
-    assert!(!text(&render(&campaign)).contains("As found it was"));
+    assert!(!text(&render(&campaign)).contains("Initially it was"));
     campaign.outcome.as_found = Some(found(0.5));
     let text = text(&render(&campaign));
-    assert!(text.contains("%). As found it was 50"), "{text}");
+    assert!(text.contains("%). Initially it was 50"), "{text}");
 }
 
 #[test]

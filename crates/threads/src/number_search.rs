@@ -1,5 +1,5 @@
-//! Runs any search for a number as a campaign strategy: what is probed next, and the answer. Both
-//! come from the records.
+//! Runs any search for a number as a campaign strategy: the next probe, and the answer. Both come
+//! from the records.
 //!
 //! [`NumberQuestion`] is the question: by the survey, by the published search or by a sweep.
 //! [`NumberSearch`] proposes one probe after another. The campaign measures and records it.

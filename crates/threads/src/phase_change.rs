@@ -28,7 +28,7 @@
 //! differences alone would overstate them. If no number is left, no change is reported. A single
 //! difference of CPU_UTIL or LOCK is not reported either, as its scatter is unknown.
 //!
-//! Limits: a number probed once shows no change. A program that is started anew for each probe
+//! Limits: a number probed once shows no change. A program that is restarted for each probe
 //! shows the same part of its run each time. It shows nothing later.
 
 use crate::Attempt;

@@ -276,7 +276,7 @@ impl SpeedSearch {
         Posterior::new(&self.prior, &self.readings()).shifted(&factors)
     }
 
-    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce: at the end
+    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce. At the end
     /// of a run, threads take turns in one of two ways.
     fn decision(&self, posterior: &Posterior) -> Decision {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();

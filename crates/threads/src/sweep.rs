@@ -22,7 +22,7 @@ pub struct SweepQuestion {
     pub rounds: u32,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
-    /// Whether the threads of probes are counted. Then each probe starts the program anew, and a
+    /// Whether the threads of probes are counted. Then each probe restarts the program, and a
     /// greater number promises more threads. If it makes no more from some number on, and is no
     /// faster ([`ThreadCeiling`]), greater ones count as that one. Whole runs are not counted.
     pub counted: bool,

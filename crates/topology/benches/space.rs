@@ -23,7 +23,7 @@ const CASES: [(&str, usize, PerContext); 6] = [
     ("8x2x4", 64, PerContext::AtMost(2)),
 ];
 
-/// Cloned anew, because a space remembers the series it has computed.
+/// Cloned again, because a space remembers the series it has computed.
 #[divan::bench(args = [
     ("8x2x4", 60, PerContext::AtMost(1)),
     ("8x2x4", 60, PerContext::Any),

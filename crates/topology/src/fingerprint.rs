@@ -1,4 +1,4 @@
-//! What has to be the same for a measured placement to hold.
+//! The properties of a machine that must stay the same for a measured placement to hold.
 
 use crate::{CacheKind, CpuSet, DomainKind, Machine};
 use serde::{Deserialize, Serialize};

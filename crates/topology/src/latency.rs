@@ -75,7 +75,7 @@ pub enum LatencyError {
         reason: String,
     },
     /// A file has less than it says it has.
-    #[error("{found} of {expected} {what} are there: the file was cut short, get it whole")]
+    #[error("the file has {found} of {expected} {what}: it was cut short, get the whole file")]
     Incomplete {
         /// The name of the list, and for latencies the first that is missing.
         what: String,
@@ -186,7 +186,7 @@ pub struct Pairs {
     /// What was not used as it stands.
     pub oddities: Vec<Oddity>,
     /// How far the two directions of a pair are apart, as the logarithm of their ratio. It is the
-    /// 90 % quantile over all pairs known in both directions. It is what is known of the noise;
+    /// 90 % quantile over all pairs known in both directions. It is what is known about the noise;
     /// `None` where each pair is known in one direction only.
     pub asymmetry: Option<f64>,
 }

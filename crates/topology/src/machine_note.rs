@@ -1,5 +1,5 @@
-//! What a description of a machine contradicts, and what was left out for it. The crate `present`
-//! makes the text.
+//! Contradictions in the description of a machine, and the parts left out because of them. The
+//! crate `present` makes the text.
 
 use crate::{CpuSet, DomainKind};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,7 +1,7 @@
 //! Policies of placement: rules that say where any number of threads goes, whatever they do.
 //!
-//! A policy is an order of all contexts. Threads take them one by one, and begin anew when all hold
-//! one. So a context holds a second thread only where every context holds one.
+//! A policy is an order of all contexts. Threads take them one by one, and begin again when all
+//! hold one. So a context holds a second thread only where every context holds one.
 //!
 //! ```text
 //! 2 packages of 2 cores of 2 contexts; contexts 0 and 1 are one core:

@@ -5,8 +5,8 @@
 //! that performs the same. All that can be reached in this way are a *class*. The *canonical*
 //! member of a class represents it. Within every group of alike domains or contexts, those that
 //! hold threads come first. They are in the order of their smallest thread. It is also the
-//! lexicographically smallest member. Restricted growth gives the same member: it places thread
-//! after thread, each into a domain in use or the first empty one of its group.
+//! lexicographically smallest member. Restricted growth gives the same member. It places thread
+//! after thread, each into a domain in use or into the first empty one of its group.
 //!
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
 //! holds at most c threads has sum over k <= c of x^k/k!. The series of different places are
@@ -192,8 +192,8 @@ impl Space {
         room && self.masks.allow(assignment)
     }
 
-    /// An assignment of this space that is like `assignment`: a thread that may not be where it is
-    /// goes to the emptiest context that it may use.
+    /// An assignment of this space that is like `assignment`. A thread on a forbidden context goes
+    /// to the emptiest context that it may use.
     pub fn nearest(&self, assignment: &Assignment) -> Assignment {
         if self.allows(assignment) {
             return assignment.clone();

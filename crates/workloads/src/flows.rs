@@ -8,8 +8,8 @@
 //! Only the instance's own P thread takes the locks. Their cost is that of a table that others may
 //! read.
 //!
-//! *State* of a TCP flow: a SYN without ACK opens it anew, and any other packet establishes it. One
-//! FIN begins to close it, a second one closes it, and RST closes it at once. A UDP flow is
+//! *State* of a TCP flow: a SYN without ACK opens it again, and any other packet establishes it.
+//! One FIN begins to close it, a second one closes it, and RST closes it at once. A UDP flow is
 //! established from its first packet. Sequence numbers and timeouts are left out.
 
 use crate::frame::Layout;
@@ -77,7 +77,7 @@ impl FlowState {
     }
 }
 
-/// What is known of a flow.
+/// What is known about a flow.
 #[derive(Clone, Copy, Debug)]
 struct FlowRecord {
     key: Key,

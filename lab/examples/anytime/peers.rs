@@ -19,13 +19,13 @@ pub(crate) const ALL: [(&str, Search); 5] = [
 
 /// Neighbours in a row that are no better, after which a climb starts elsewhere.
 const PATIENCE: usize = 60;
-/// Of annealing: by how much worse a neighbour may be to be taken with probability 1 / e, as a
-/// share, at the beginning and at the end.
+/// For annealing, at the beginning and at the end: the loss, as a share, at which a worse neighbour
+/// is accepted with probability 1 / e.
 const TEMPERATURES: [f64; 2] = [0.03, 0.0005];
 /// The measurements over which the short annealing cools down. It goes on cold.
 const SHORT: usize = 150;
-/// Of the genetic algorithm: assignments alive, how many of them the parents are the best of, and
-/// the chance that a child is changed.
+/// For the genetic algorithm: the size of the population, the size of the tournament of parents,
+/// and the chance of a mutation.
 const POPULATION: usize = 20;
 const TOURNAMENT: usize = 3;
 const MUTATION: f64 = 0.7;

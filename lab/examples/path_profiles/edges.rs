@@ -1,5 +1,5 @@
-//! What an edge profile alone says of paths: exact counts of edges, put together as if choices
-//! did not depend on each other.
+//! Paths from an edge profile alone: exact counts of edges, combined as if branches were
+//! independent of each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

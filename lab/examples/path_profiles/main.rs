@@ -56,7 +56,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// What is known of each program so far, in the order of the programs.
+/// What is known about each program so far, in the order of the programs.
 #[derive(Default)]
 struct Tables {
     accuracy: Vec<Row>,
@@ -66,7 +66,7 @@ struct Tables {
     correlations: Vec<String>,
 }
 
-/// What samples of the paper's record tell: distinct fragments, whole paths of the published
+/// Results from samples of the paper's record: distinct fragments, whole paths of the published
 /// method, and the accuracy of both methods.
 #[derive(Clone, Copy, Default)]
 struct Found {

@@ -10,8 +10,8 @@ use pinwise_paths::{
     Binary, BlockEnd, Branch, BranchRecord, Fragments, Path, PathCounter, PathEnd, ProgramGraph,
 };
 
-/// A path by what ran: the first and the last address of each straight run, and the loop head to
-/// which it goes back. So graphs with other blocks may have the same path.
+/// A path by its executed code: the first and the last address of each straight run, and the loop
+/// head to which it goes back. So graphs with other blocks may have the same path.
 pub(crate) type AddressPath = (Box<[(u64, u64)]>, Option<u64>);
 
 pub(crate) fn address_path(program: &ProgramGraph, path: &Path) -> AddressPath {
@@ -58,8 +58,8 @@ pub(crate) struct Traced<'data> {
     branches: Branches,
 }
 
-/// Taken branches as the tracer wrote them: the upper 16 bits of a source are the instructions that
-/// ran up to it.
+/// Taken branches as the tracer wrote them. The upper 16 bits of a source count the instructions up
+/// to it.
 struct Branches {
     words: Vec<u8>,
     moved: u64,

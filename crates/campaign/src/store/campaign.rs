@@ -19,7 +19,7 @@ pub struct CampaignIdentity {
     pub store: String,
     /// Its number in that store.
     pub number: CampaignId,
-    /// When it began, seconds since the Unix epoch. A store that was made anew has the number
+    /// When it began, seconds since the Unix epoch. A store that was made again has the number
     /// again.
     pub started: i64,
 }
@@ -109,7 +109,7 @@ impl Parent {
     }
 }
 
-/// What is known of a campaign before its first measurement.
+/// What is known about a campaign before its first measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewCampaign {
     /// What is asked.

@@ -1,4 +1,4 @@
-//! What was found out about machines, in the form in which its finder writes it.
+//! Results about machines, such as characterizations, as documents in the form of their writer.
 
 use super::digest::seal_machine;
 use super::row::text;

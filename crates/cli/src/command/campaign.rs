@@ -50,7 +50,7 @@ pub(crate) enum Campaign {
     Resume {
         #[command(flatten)]
         one: One,
-        /// Run what is in a store that your pinwise did not make
+        /// Resume from a store that your pinwise did not make
         #[arg(long)]
         trust: bool,
     },
@@ -93,7 +93,7 @@ pub(crate) struct Id {
 }
 
 impl Id {
-    /// The store and what is known of the campaign.
+    /// The store and what is known about the campaign.
     pub(crate) fn open(&self) -> anyhow::Result<(Store, CampaignInfo)> {
         let store = existing(&self.store)?;
         let info = find(&store, self.id)?;

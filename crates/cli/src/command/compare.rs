@@ -64,7 +64,7 @@ pub(crate) struct Compare {
 
 /// What `--budget` is about here.
 const BUDGET: &str = "Spend N measurements, or a time such as 5m, on each search [default: as \
-    place]. The last comparison comes on top";
+    place]. The last comparison is extra";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {

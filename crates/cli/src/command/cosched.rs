@@ -1,4 +1,4 @@
-//! `pinwise cosched`: moves threads of running programs between siblings, while that helps.
+//! `pinwise cosched`: moves threads of running programs between siblings while that helps.
 
 mod document;
 mod text;
@@ -25,12 +25,12 @@ const PREVIEWED: usize = 5;
 
 /// Move threads of running programs between SMT siblings while that helps
 ///
-/// Each quantum pinwise reads what each thread did. It decides which threads run beside each other,
-/// and moves threads by affinity, within their own masks. It compares itself with doing nothing, in
-/// alternating periods of random length. What does not help beyond its interval is switched off,
-/// and said. It goes on until the programs end, the budget is over, or Ctrl-C. Every thread then
-/// has its own mask again. Without hardware counters it needs a metric of all programs together.
-/// It then tries random splits, and keeps what is better.
+/// In each quantum pinwise reads the time and the counters of each thread. It decides which threads
+/// share a core, and moves threads by affinity, within their own masks. Periods with and without
+/// moves alternate, with random lengths. If moving shows no significant gain, pinwise stops moving
+/// and says so. cosched runs until the programs end, the budget is used up, or Ctrl-C. Every thread
+/// then gets its own mask back. Without hardware counters cosched needs a metric of all programs
+/// together. It then tries random splits, and uses the best one.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("programs").args(["pid", "tree", "cgroup"]).required(true),
@@ -44,16 +44,16 @@ pub(crate) struct Cosched {
     /// Use a running process. Repeat --pid for each
     #[arg(long, value_name = "PID", value_parser = number_argument::pid)]
     pid: Vec<Pid>,
-    /// Use the processes below this one, and itself
+    /// Use a running process and all its descendants
     #[arg(long, value_name = "PID", value_parser = number_argument::pid)]
     tree: Option<Pid>,
     /// Use all processes of the cgroup in this directory
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
-    /// Choose what is to become better
+    /// Choose what to improve
     #[arg(long, value_enum, default_value_t = CoscheduleObjectiveArgument::Both)]
     objective: CoscheduleObjectiveArgument,
-    /// Print what would be moved for some quanta, and move nothing
+    /// Print the moves of some quanta, and move nothing
     #[arg(long)]
     dry_run: bool,
     /// Judge by this metric of all programs together; place --help lists them [default: counters]
@@ -70,7 +70,7 @@ pub(crate) struct Cosched {
         help_heading = "Target"
     )]
     quantum: Duration,
-    /// Let contexts count as siblings that share this level, as `topo` names it [default: closest]
+    /// Treat contexts that share this level as siblings, as `topo` names it [default: closest]
     #[arg(long, value_name = "LEVEL", help_heading = "Target")]
     level: Option<String>,
     /// Use only these contexts, as in 0-3,8
@@ -98,7 +98,7 @@ pub(crate) struct Cosched {
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: StoreArguments,
-    /// If moving helps, print the last split for what the system has
+    /// If moving helps, print the last split in this format
     #[arg(
         long,
         value_enum,
@@ -138,7 +138,7 @@ enum CoscheduleObjectiveArgument {
     Throughput,
     /// The progress of the slowest program
     Fairness,
-    /// The sum, and each program keeps 90 % of what it makes as found
+    /// The sum, and each program keeps 90 % of its unpinned progress
     Both,
 }
 

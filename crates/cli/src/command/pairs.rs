@@ -24,11 +24,12 @@ use std::time::Duration;
 
 /// Find which programs to run beside each other
 ///
-/// pinwise runs each program alone, and then each pair on two contexts that share a level: SMT
-/// siblings, if there are any. It repeats the pairs that may change the answer. The answer is the
-/// pairing of all programs with the largest weighted speed-up. That is the sum of the speeds of
-/// both, each divided by its speed alone. Each program must end. It is started again while the
-/// other one runs, also beside itself. Its output goes to /dev/null.
+/// pinwise runs each program alone, and then each pair on two contexts that share a level. These
+/// are SMT siblings, if there are any. It repeats the pairs that may change the answer. The answer
+/// is the pairing of all programs with the largest weighted speed-up. The weighted speed-up of a
+/// pair is the sum of both speeds, each divided by the speed alone. Each program must end. pinwise
+/// starts it again while the other one runs. Two copies of one program run together, too. The
+/// output goes to /dev/null.
 #[derive(Args)]
 #[command(
     override_usage = "pinwise pairs [OPTIONS] -- <CMD> -- <CMD>…",
@@ -45,7 +46,7 @@ pub(crate) struct Pairs {
     /// The programs with their arguments, each after its own --
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// Read the programs from FILE, one a line
+    /// Read the programs from FILE, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Use a built-in program of a simulated processor. Repeat --workload for each

@@ -20,10 +20,10 @@ use std::path::PathBuf;
 
 /// Find the hot paths of a program from a recording of its branches
 ///
-/// A path leads through one function: from its entry or a loop head to its exit or a loop's end.
-/// The recording has the processor's branch records. FILE is perf.data, the text of `perf script -F
-/// ip,brstack`, or BOLT's pre-aggregated text. The control-flow graph comes from the binary, an
-/// x86-64 ELF file. docs/guide/paths.md explains recording, groups and limits.
+/// A path leads through one function, from its entry or a loop head to its exit or the end of a
+/// loop iteration. The recording has the processor's branch records. FILE is perf.data, the text of
+/// `perf script -F ip,brstack`, or BOLT's pre-aggregated text. The control-flow graph comes from
+/// the binary, an x86-64 ELF file. docs/guide/paths.md explains recording, groups and limits.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -43,8 +43,7 @@ pub(crate) struct Paths {
     /// The recording. `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Look at this binary only, and find it here. Repeat for several [default: all that the
-    /// recording names]
+    /// Read this binary only, from FILE. Repeat for several [default: all that the recording names]
     #[arg(long = "binary", value_name = "FILE")]
     binaries: Vec<PathBuf>,
     /// Choose how samples become paths
@@ -75,7 +74,7 @@ enum PathsCommand {
 
 fn methods() -> impl TypedValueParser<Value = PathMethod> {
     let likelihood = "the counts under which the samples are most likely";
-    let expand = "the published one: only what follows without a choice is filled in";
+    let expand = "the published method: it adds only blocks without an alternative";
     PossibleValuesParser::new([
         PossibleValue::new("likelihood").help(likelihood),
         PossibleValue::new("expand").help(expand),

@@ -1,4 +1,4 @@
-//! `pinwise report`: a campaign, or what was found of a machine, as one page.
+//! `pinwise report`: a campaign, or the characterization of a machine, as one page.
 
 mod machine;
 
@@ -106,8 +106,8 @@ impl Report {
     }
 }
 
-/// What is known of the machine of a campaign. A machine that cannot be read is named, and the page
-/// is made all the same.
+/// The characterization of a campaign's machine. A machine that cannot be read is named, and the
+/// page is made all the same.
 fn characterized(store: &Store, info: &CampaignInfo) -> Option<StoredCharacterization> {
     StoredCharacterization::latest(store, &Fingerprint::of(&info.new.machine)).unwrap_or_else(
         |error| {

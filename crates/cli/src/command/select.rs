@@ -20,8 +20,8 @@ use std::path::Path;
 ///
 /// select draws selections and assignments together at random and measures each. It bounds the best
 /// selection on its best assignment and measures the leaders again. Performance is the weighted
-/// speedup. Each running instance adds its packets/s, divided by what it reaches alone. select
-/// needs a simulated processor.
+/// speedup. Each running instance adds its packets/s, divided by its packets/s alone. select needs
+/// a simulated processor.
 #[derive(Args)]
 #[command(
     override_usage = "pinwise select [OPTIONS] --workload <NAME:N+NAME:N> --choose <N> --machine \

@@ -104,7 +104,7 @@ fn what_gains_nothing_is_switched_off_and_seldom_taken_for_a_gain() {
     assert!(wrong * 20 <= searches, "{wrong} of {searches}");
 }
 
-/// A weight that only the period as found decides would make this a gain in most searches.
+/// A weight that depends on the unpinned period alone would show a gain in most searches.
 #[test]
 fn demand_that_varies_is_no_gain() {
     let (mut wrong, searches) = (0, 200);
@@ -136,9 +136,9 @@ fn a_gain_is_found_kept_and_checked_until_the_programs_end() {
             .map(|record| record.trial.effort.windows)
             .sum(),
     ];
-    assert!(held > 5.0 * found && found > 0.0, "{held} of moves, {found} as found");
+    assert!(held > 5.0 * found && found > 0.0, "{held} of moves, {found} unpinned");
     assert!(records.last().unwrap().outcome.is_err());
-    // Both make 2e9 alone, and 1e9 as found.
+    // Both make 2e9 alone, and 1e9 unpinned.
     for program in &outcome.programs {
         let [found, moved] = [program.alone_as_found.unwrap(), program.alone_moved.unwrap()];
         assert!((found - 0.5).abs() < 0.02 && moved > 0.53, "{program:?}");

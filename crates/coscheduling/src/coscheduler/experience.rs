@@ -1,18 +1,19 @@
-//! What each program's threads were seen to do beside each other program.
+//! The speed of each program's threads beside each other program, learned while they run.
 //!
 //! **Problem.** A model needs events that not every processor counts, and it was fitted elsewhere.
-//! But the co-scheduler sees how fast each thread runs, and what ran on its siblings meanwhile.
+//! But the co-scheduler sees the speed of each thread, and the threads on its siblings.
 //!
-//! **Method.** The logarithm of a thread's instructions per cycle is a level of its program, plus
-//! the effect of each neighbour times the neighbour's share of the time. Level and effects follow
-//! the observations by normalised least mean squares (S. Haykin, "Adaptive filter theory", chapter
-//! 7). The step of an effect is large at first and never below [`STEP`], so effects of a phase that
-//! has ended are forgotten. A pair that was not seen has the mean effect of the neighbour. Pairs
-//! that were seen little are taken for a little better than they seem, so they are tried (T. L.
-//! Lai, H. Robbins, "Asymptotically efficient adaptive allocation rules", 1985, has the principle).
+//! **Method.** A sum models the logarithm of a thread's instructions per cycle. It has the level of
+//! its program, and the effect of each neighbour times the neighbour's share of the time. Level and
+//! effects follow the observations by normalised least mean squares (S. Haykin, "Adaptive filter
+//! theory", chapter 7). The step of an effect is large at first and never below [`STEP`]. So the
+//! model forgets effects of earlier phases. A pair that was not seen has the mean effect of the
+//! neighbour. Pairs with few observations count as a little better than they seem, so that they are
+//! tried (T. L. Lai, H. Robbins, "Asymptotically efficient adaptive allocation rules", 1985, has
+//! the principle).
 //!
 //! **Limits.** Speeds are relative to the mean beside all others, as nothing runs alone. A phase
-//! looks like an effect of who ran beside it, until it is averaged out.
+//! looks like an effect of the neighbours, until it is averaged out.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +21,9 @@ use std::collections::BTreeMap;
 const STEP: f64 = 0.04;
 /// The step of the level.
 const LEVEL_STEP: f64 = 0.1;
-/// How much faster a pair is taken to be that was never seen, as a logarithm.
+/// The bonus of a pair that was never seen, as a logarithm.
 const CURIOSITY: f64 = 0.05;
-/// What is left of what was seen, after a quantum.
+/// The factor by which observations fade in a quantum.
 const KEPT: f64 = 0.999;
 
 /// Levels of programs, and effects of their neighbours.
@@ -42,8 +43,8 @@ struct NeighbourEffect {
 }
 
 impl Experience {
-    /// A thread of `program` made this many instructions per cycle, while threads of other programs
-    /// ran on its siblings for these shares of the time.
+    /// A thread of `program` made this many instructions per cycle. Meanwhile threads of other
+    /// programs ran on its siblings for these shares of the time.
     pub(super) fn observe(&mut self, program: usize, rate: f64, beside: &[(usize, f64)]) {
         if !(rate > 0.0 && rate.is_finite()) {
             return;
@@ -73,8 +74,8 @@ impl Experience {
         self.effects.values_mut().for_each(|one| one.seen *= KEPT);
     }
 
-    /// What is added to the logarithm beside another program: what was seen, or else the mean
-    /// effect of that one on all.
+    /// The addend to the logarithm beside another program: the learned effect, or else that
+    /// program's mean effect on all.
     fn effect(&self, program: usize, other: usize) -> f64 {
         if let Some(known) = self.effects.get(&(program, other)) {
             return known.effect;

@@ -9,9 +9,9 @@
 //!
 //! **Method.** With no more threads than seats, and two seats a core, the best is a perfect
 //! matching ([`Matchings`]). Otherwise two threads change places, or one moves, as long as that
-//! makes the split better, also from a few other begins. This is a local search, which may miss the
-//! best. Another split is taken only if it is better by a margin: counts are noisy, and a move
-//! costs a cold cache.
+//! improves the split. The same is tried from a few other starts. This is a local search, which may
+//! miss the best. A new split must be better by a margin: counts are noisy, and a move costs a cold
+//! cache.
 
 use crate::coscheduler::CoscheduleObjective;
 use crate::matching::Matchings;
@@ -43,7 +43,7 @@ pub(super) struct SeatedThread {
     pub(super) seat: Option<usize>,
 }
 
-/// Threads, seats, and what is wanted.
+/// Threads, seats, and the objective.
 #[derive(Clone, Debug)]
 pub(super) struct SplitProblem {
     /// The core of each seat.
@@ -256,8 +256,8 @@ impl SplitProblem {
         best.map(|(_, seats)| seats)
     }
 
-    /// The best matching, if there is a seat for each thread, each core has two, and every thread
-    /// may be everywhere.
+    /// The best matching, under three conditions. There is a seat for each thread, each core has
+    /// two, and each thread may run anywhere.
     fn matched(&self, fair: &[f64], now: &[usize]) -> Option<Vec<usize>> {
         let (threads, seats) = (self.threads.len(), self.cores.len());
         let cores = seats / 2;

@@ -7,15 +7,15 @@ use pinwise_prediction::{LinearFit, NormalEquations, PENALTIES};
 /// What a linear model of pairs is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairFeatures {
-    /// The published form. A pair is one row: each event per cycle, summed over both programs, and
-    /// the products of up to `order` different sums. The value is the weighted speed-up.
+    /// The published form. A pair is one row. It has each event per cycle, summed over both
+    /// programs, and products of up to `order` different sums. The value is the weighted speed-up.
     Sums {
         /// Factors of a product at most.
         order: usize,
     },
     /// A pair is two rows, one of what each program keeps beside the other. The features are the
-    /// logarithms of the events per cycle, of the program and of the other one, and the products of
-    /// up to `order` of these, squares included.
+    /// logarithms of the events per cycle, of the program and of the other one. They include
+    /// products of up to `order` of these, with squares.
     Sides {
         /// Factors of a product at most.
         order: usize,
@@ -183,8 +183,8 @@ impl<'a> PairRegression<'a> {
         self.pairs[pair].kept.iter().sum()
     }
 
-    /// The penalty that predicts best pairs of a program that was left out, and the share of their
-    /// variance that it then predicts.
+    /// The penalty with the best prediction for the pairs of a left-out program, and the share of
+    /// their variance that it predicts.
     pub(super) fn best_penalty(&self) -> Option<(f64, f64)> {
         let errors = self.left_out(&PENALTIES);
         let known = PENALTIES.iter().zip(errors).filter_map(|(penalty, errors)| {
@@ -225,9 +225,8 @@ pub struct FitQuality {
     /// The same, less what so many terms describe of pure chance; `None` if there are as many terms
     /// as pairs.
     pub adjusted: Option<f64>,
-    /// The share of the variance that is predicted of the pairs of a program that was left out,
-    /// each program in turn. Below 0: a constant predicts better. `None` if the others determine no
-    /// fit.
+    /// The predicted share of the variance of the pairs of a left-out program, over all programs in
+    /// turn. Below 0: a constant predicts better. `None` if the others determine no fit.
     pub out_of_sample: Option<f64>,
 }
 

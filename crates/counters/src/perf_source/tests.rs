@@ -290,7 +290,7 @@ fn threads_come_and_go_and_leave_no_file_open() {
     assert_eq!(counts[1].as_ref().unwrap().get(CounterEvent::Cycles), Some(118.0));
     assert_eq!(read(&mut groups, &[thread(7)]).len(), 1);
     assert_eq!(groups.kernel.open_files(), 7);
-    // Its number is given to a new thread, which begins anew.
+    // Its number is given to a new thread, which begins again.
     let later = ThreadId { start: StartTime(2), ..thread(7) };
     groups.kernel.start.set(later.start);
     assert_eq!(read(&mut groups, &[later]), [None]);

@@ -18,7 +18,7 @@ pub struct HostProgram {
     pub command: Vec<String>,
     /// Environment variables that take the number, or `NAME=VALUE` with `{n}` in it.
     pub env: Vec<String>,
-    /// How the number is changed while the program runs. `None`: it is started anew.
+    /// How the number is changed while the program runs. `None`: it is restarted.
     pub set: Option<NumberSetter>,
     /// A process that runs already.
     pub pid: Option<i32>,

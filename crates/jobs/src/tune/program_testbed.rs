@@ -76,7 +76,7 @@ pub(super) struct TunedProgram<'a> {
     open: Vec<(Option<u32>, Box<dyn OpenSubject>)>,
     /// The number whose threads are known by name, and these names.
     known: Option<(u32, Workload)>,
-    /// Measurements of a round, after which the program begins anew if it goes on running.
+    /// Measurements of a round, after which the program begins again if it goes on running.
     round: Option<u64>,
     machine: Machine,
     workload: Workload,
@@ -149,7 +149,7 @@ impl<'a> TunedProgram<'a> {
         self.program.set.is_some()
     }
 
-    /// Whether every measurement starts the program anew: then several may stand ready at once.
+    /// Whether every measurement restarts the program: then several may stand ready at once.
     pub(super) fn starts_anew(&self) -> bool {
         self.request.per_run
     }
@@ -182,7 +182,7 @@ impl<'a> TunedProgram<'a> {
         self.known = Some((n, workload));
     }
 
-    /// Lets a program that goes on running begin anew after this number of measurements.
+    /// Lets a program that goes on running begin again after this number of measurements.
     pub(super) fn in_rounds_of(&mut self, measurements: usize) {
         self.round = Some(measurements as u64);
     }
@@ -281,7 +281,7 @@ impl<'a> TunedProgram<'a> {
         Ok(self.open.len() - 1)
     }
 
-    /// How it is opened with `n`: what is asked, and what is known of it.
+    /// How it is opened with `n`: what is asked, and what is known about it.
     fn opening(&mut self, n: Option<u32>) -> Result<(PlacementRequest, Opening), JobError> {
         let request = self.request(n, Duration::ZERO)?;
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);

@@ -116,7 +116,7 @@ impl Attributes {
     const CONTEXT_SWITCH: u64 = 1 << 26;
 
     /// Opens the event of a process or thread (0: the calling thread, -1: all) on one CPU (-1:
-    /// any), alone or in the group of another.
+    /// any). It is alone or in the group of another event.
     fn open(&self, pid: i32, cpu: i32, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
         const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
         // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no

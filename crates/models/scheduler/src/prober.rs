@@ -30,7 +30,7 @@ const SLICE: Nanos = Nanos(20_000_000);
 /// Parts of a window, whose differences give the error of its progress.
 const PARTS: u64 = 5;
 
-/// Probes a modelled program: each probe starts it anew with another seed.
+/// Probes a modelled program: each probe restarts it with another seed.
 #[derive(Clone, Debug)]
 pub struct ModelProber {
     platform: Platform,

@@ -35,13 +35,13 @@ pub struct ModelProgram {
     /// shorter.
     #[serde(default)]
     pub whole_s: Option<f64>,
-    /// What is known of it.
+    /// What is known about it.
     pub structure: Structure,
     /// What was fitted.
     pub fitted: FittedCosts,
 }
 
-/// What is known of a program.
+/// What is known about a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "kebab-case")]
 pub enum Structure {

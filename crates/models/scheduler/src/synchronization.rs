@@ -98,7 +98,7 @@ impl Barrier {
         Self { parties, come: 0, spinners: Vec::new(), opened: Condition::default() }
     }
 
-    /// Counts one in; whether it was the last, for whom the barrier opens and begins anew.
+    /// Counts one in; whether it was the last, for whom the barrier opens and begins again.
     pub(crate) fn arrive(&mut self) -> bool {
         self.come += 1;
         let last = self.come == self.parties;

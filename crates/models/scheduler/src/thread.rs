@@ -8,7 +8,7 @@ use pinwise_topology::Random;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A span drawn anew each time: uniform within `mean` times 1 - `spread` to 1 + `spread`.
+/// A span drawn again each time: uniform within `mean` times 1 - `spread` to 1 + `spread`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     /// In nanoseconds.

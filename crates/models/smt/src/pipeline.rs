@@ -530,7 +530,7 @@ impl<'a> SmtRun<'a> {
         chosen.unwrap_or(sets.len() - 1)
     }
 
-    /// The line of the next access to a set of data, whether it is of a stream, and when its
+    /// The line of the next access to a set of data, whether it belongs to a stream, and when its
     /// address is known.
     fn next_line(context: &mut StreamContext<'_>, set: usize, core: &SmtCore) -> (u32, bool, u64) {
         let (data, (first, offset, last)) = (&context.program.data[set], &mut context.data[set]);

@@ -1,13 +1,13 @@
-//! What follows the beginning of a path, from the longest contexts that fragments show.
+//! The chance of each next block of a path, from the longest contexts that fragments show.
 //!
 //! The chance of a mark after a *context*, the marks before it, is estimated for contexts of
 //! growing length. Each longer one is mixed with the shorter one: `(n(x) + d p(x)) / (n + d)`. Here
-//! `n` is how often the context was seen, and `n(x)` how often `x` followed. `p` is the chance
-//! after the shorter context, and `d` is how many different marks followed. The rule is method C of
+//! `n` counts the context, and `n(x)` counts how often `x` followed. `p` is the chance after the
+//! shorter context, and `d` is the number of different marks that followed. The rule is method C of
 //! Witten and Bell ("The Zero-Frequency Problem", IEEE Transactions on Information Theory 37(4),
-//! 1991). So a choice that was never seen after a block gets no chance. One that was seen there
-//! gets little where a longer context speaks against it. The shortest context, one block, is the
-//! flow along edges.
+//! 1991). So a mark that never followed a block gets no chance. A mark that did follow gets little
+//! chance if a longer context contradicts it. The shortest context, one block, is the flow along
+//! edges.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::path::{Path, START};
 /// Lengths of contexts, besides the whole beginning of a path.
 const LENGTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32];
 
-/// What was seen to follow each context.
+/// The marks that followed each context, with their counts.
 #[derive(Debug, Default)]
 pub(crate) struct MarkContexts {
     next: HashMap<Path, Vec<(u32, f64)>>,

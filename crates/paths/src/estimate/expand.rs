@@ -1,5 +1,5 @@
-//! The published method: a partial path grows where only one block can precede or follow it (the
-//! paper on hardware monitoring, section 3.2). It grows to a whole path, or stays out.
+//! The published method (the paper on hardware monitoring, section 3.2). A partial path grows as
+//! long as only one block can precede or follow it. It grows to a whole path, or stays out.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -20,7 +20,7 @@ use crate::path::{START, is_end};
 
 /// Paths below this share of all beginnings of paths are no candidates.
 const RARE: f64 = 1e-5;
-/// A function has at most so many candidates.
+/// The most candidates of a function.
 const CANDIDATES: usize = 20_000;
 /// A longer path, in marks, is no candidate unless a fragment shows all of it.
 const LONGEST: usize = 1000;
@@ -148,7 +148,7 @@ fn fits(
 }
 
 impl Candidates {
-    /// The counts after so many steps from `counts`.
+    /// The counts after this number of steps from `counts`.
     pub(crate) fn steps(&self, weights: &[f64], counts: &[f64], steps: usize) -> Vec<f64> {
         let mut counts = counts.to_vec();
         for _ in 0..steps {

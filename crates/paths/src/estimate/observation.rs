@@ -1,10 +1,10 @@
 //! Partial paths that fragments show, and how much each fragment counts.
 //!
-//! A record is sampled after a number of instructions. So a fragment is the likelier to be sampled
-//! the longer the code that runs after its last branch, before the next one replaces the oldest.
-//! What is wanted is each window of the stream of branches with the same chance. So a fragment
-//! counts with the inverse of that length. The record does not tell it. But other fragments tell
-//! how long code runs on average from the same place: there it was not the last branch.
+//! A record is sampled after a number of instructions. The longer the code after the last branch of
+//! a fragment runs, the more likely the fragment is sampled. After that, the next branch replaces
+//! the oldest. Each window of the stream of branches should have the same chance. So a fragment
+//! counts with the inverse of that length. The record does not tell it. But other fragments show
+//! the mean length of code from the same place: those in which it was not the last branch.
 //!
 //! With that, a path is seen as follows. Its first branch is in as many windows as the record is
 //! deep. Each further branch adds one window. A branch that returns from a call adds one for each
@@ -142,7 +142,7 @@ impl<'graph> Observations<'graph> {
     /// How often paths began at a head, for each window of the stream, if so much weight saw it.
     pub(crate) fn begun(&self, function: u32, head: u32, weight: f64) -> f64 {
         let fell = self.falls.get(&(function, head)).copied().unwrap_or(0.0).min(weight);
-        // That control fell is only seen with the branches before and behind.
+        // A fall-through shows only together with the branches before and after it.
         (weight - fell) / self.depth + fell / (self.depth - 1.0).max(1.0)
     }
 

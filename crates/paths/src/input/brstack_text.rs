@@ -2,9 +2,9 @@
 //!
 //! An entry is `0xFROM/0xTO/P/X/A/CYCLES/KIND/SPECULATION`: predicted (`P`) or not (`M`), in a
 //! transaction (`X`), aborted (`A`). `-` stands for what is not known. perf 3 ends after `A`, perf
-//! 4 and 5 after the cycles, 6.1 has the kind and leaves it empty, 6.8 has all. `N` after the
-//! prediction is a branch that was not taken. With the field `dso` a name in parentheses follows
-//! each address.
+//! 4 and 5 after the cycles. 6.1 has an empty field for the kind, and 6.8 has all fields. `N` after
+//! the prediction is a branch that was not taken. With the field `dso` a name in parentheses
+//! follows each address.
 //!
 //! The text has the addresses of the running process. Print the mappings with it, and it does for
 //! position-independent programs, too:

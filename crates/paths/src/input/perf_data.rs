@@ -7,8 +7,8 @@
 //!
 //! perf writes the records of each processor in a batch, so time jumps back within a *round*. No
 //! record after the end of a round is older than the newest of the round before it. Records wait
-//! for that, so that a mapping is known before the first sample in it. The input is read once,
-//! from front to back, and no length that it states is believed before the bytes are there.
+//! for that, so that a mapping is known before the first sample in it. The input is read once, from
+//! front to back. The reader does not trust a stated length before it has the bytes.
 
 #[cfg(test)]
 mod fixture;
@@ -102,7 +102,7 @@ struct EventLayout {
     parts: u64,
     read_format: u64,
     branch_kinds: u64,
-    /// Its samples come after so many branches, not instructions or cycles.
+    /// Its samples come after a number of branches, not of instructions or cycles.
     counts_branches: bool,
     /// Other records end with the time and more.
     records_have_time: bool,

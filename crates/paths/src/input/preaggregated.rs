@@ -8,9 +8,9 @@
 //! - `S address count`: samples at an instruction.
 //! - `E name`: the event of what follows. It is not used.
 //!
-//! Addresses are virtual addresses in hexadecimal. `X:` before one says that it is in no known
-//! object, and a build id that it is in that object. A branch is a fragment of one branch, so
-//! there is less of paths in such a file than in a recording.
+//! Addresses are virtual addresses in hexadecimal. The prefix `X:` means that the address is in no
+//! known object. A build id names its object. A branch is a fragment of one branch, so such a file
+//! says less about paths than a recording.
 
 use super::BranchInputError;
 use super::lines::{NumberedLines, hexadecimal};

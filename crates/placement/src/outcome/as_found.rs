@@ -1,9 +1,9 @@
-//! The program as it was found, in its placement before anything was pinned.
+//! The initial program: its placement before pinwise pinned anything.
 
 use super::Outcome;
 
 impl Outcome {
-    /// found / unpinned - 1. Given only if the interval as found and the interval of the later
+    /// found / unpinned - 1. Given only if the initial interval and the interval of the later
     /// unpinned windows do not overlap. Either the placements of the operating system differ, or
     /// the program was still starting, or something else changed.
     pub fn found_apart(&self) -> Option<f64> {
@@ -12,9 +12,9 @@ impl Outcome {
             .then(|| found.mean / unpinned.mean - 1.0)
     }
 
-    /// best / as found - 1 with its interval, (estimate, low, high). Their windows did not
-    /// alternate, so the ends of their intervals are compared. If the interval of the program as
-    /// found reaches 0, there is no upper end (infinity). `None` if its mean does.
+    /// best / initial - 1 with its interval, (estimate, low, high). Their windows did not
+    /// alternate, so the ends of their intervals are compared. If the initial interval reaches 0,
+    /// there is no upper end (infinity). `None` if the initial mean is 0.
     pub fn gain_as_found(&self) -> Option<(f64, f64, f64)> {
         let (best, found) = (self.best.as_ref()?.performance, self.as_found?);
         if found.mean <= 0.0 {
@@ -25,14 +25,14 @@ impl Outcome {
         Some((over(best.mean, found.mean), over(best.low, found.high), over(best.high, found.low)))
     }
 
-    /// Whether the best is better than the program as it was found. That matters if the program as
-    /// found differs from unpinned, or beats the best. False if the gain over it may be 0 or less.
+    /// Whether the best is better than the initial program. This matters if the initial program
+    /// differs from unpinned, or beats the best. False if the gain over it may be 0 or less.
     pub fn beats_as_found(&self) -> bool {
         let apart = self.found_apart().is_some() || self.is_worse_than_found();
         !apart || self.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)
     }
 
-    /// Whether the program as it was found did better than the best, beyond the intervals.
+    /// Whether the initial program was better than the best, beyond the intervals.
     pub fn is_worse_than_found(&self) -> bool {
         let best = self.best.as_ref().map(|best| best.performance);
         self.as_found.zip(best).is_some_and(|(found, best)| found.low > best.high)

@@ -33,17 +33,17 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum OutcomeNote {
-    /// The program was found doing otherwise than it did unpinned later.
+    /// The initial program performed differently from the unpinned program later.
     AsFound {
         /// found / unpinned - 1; `None` if it made no progress unpinned.
         apart: Option<f64>,
-        /// Windows as found.
+        /// Initial windows.
         windows: usize,
         /// Windows unpinned, later.
         after: usize,
         /// The reference changed in the same direction meanwhile.
         drifted: bool,
-        /// The best over the program as found, if pinning is advised.
+        /// The best over the initial program, if pinning is advised.
         gain: Option<Gain>,
     },
     /// The machine or the load changed meanwhile.

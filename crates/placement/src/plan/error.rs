@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Another file.
-    #[error("it is no plan: name a file that `pinwise place`, `compare` or `tune` wrote")]
+    #[error("this is no plan: name a file that `pinwise place`, `compare` or `tune` wrote")]
     NoPlan,
     /// No TOML, or not the fields of a plan.
     #[error("line {line}, column {column}: {reason}")]

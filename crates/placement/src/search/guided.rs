@@ -5,10 +5,10 @@
 //!    them a [`Modeler`] learns how much each sharing costs or gains.
 //! 2. *Lessons* of [`LESSON`] trials. Each is the favourite of a predictor that the measurements
 //!    also allow, drawn by how likely it is (Thompson sampling). So it is good, or too little is
-//!    known of it. The predictor learns anew before each lesson. It can only learn the top near
+//!    known of it. The predictor learns again before each lesson. It can only learn the top near
 //!    the top.
 //! 3. The rest of the random sample, if it is to be large enough for a bound.
-//! 4. The assignments it predicts best ([`FAVOURITES`]) are measured. Then it learns anew and
+//! 4. The assignments it predicts best ([`FAVOURITES`]) are measured. Then it learns again and
 //!    predicts others, as long as that finds something better.
 //! 5. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. Their
 //!    number is fixed before any of them is measured, and the predictor does not learn meanwhile.
@@ -29,13 +29,13 @@
 //! **Where the numbers come from.** Two are limits of others. A predictor learns from 20
 //! measurements on. A block supports a bound from [`LEAST_BLOCK`] assignments on. [`LEAST`],
 //! [`LEAST_SAMPLE`] and [`WORTH_A_BLOCK`] follow from such limits. The other shares and counts were
-//! chosen by hand on the workloads *screen* of the lab's study of the best so far. That study's
-//! *held-out* workloads had no part in it. An earlier search, which needed 600 measurements, had
-//! some of the numbers: the temperatures, [`NOISY`], and the upper limits of steps 3 to 5.
+//! chosen by hand, on the workloads *screen* of the lab's anytime study. That study's *held-out*
+//! workloads had no part in it. Some numbers come from an earlier search, which needed 600
+//! measurements: the temperatures, [`NOISY`], and the upper limits of steps 3 to 5.
 //!
 //! The announced best is always measured, never only predicted. The bound by prediction assumes
-//! something of the predictor's error: for the best assignment it is not greater than near the top,
-//! extrapolated. See [`ResidualBound`].
+//! that the predictor's error for the best assignment is no greater than the error extrapolated
+//! from near the top. See [`ResidualBound`].
 
 use crate::Bound;
 use crate::StopReason;

@@ -2,12 +2,12 @@
 //!
 //! Two factors bound every assignment: the highest prediction, and the largest ratio of performance
 //! to prediction near the top. None is better than their product. The highest prediction is found
-//! by searching, which costs no measurement. The largest ratio is not known. That of the draws seen
-//! is too small, because the best assignment is the best partly because it was underestimated. It
-//! is *extrapolated* from a block of draws near the top, by the estimator that otherwise
-//! extrapolates performance ([`pinwise_evt`], Bayes). The draws are made after the predictor has
-//! learned, and their number is fixed beforehand. Ratios near the top scatter by a fraction of a
-//! percent, performances by many percent. So the bound is much narrower.
+//! by searching, which costs no measurement. The largest ratio is not known. The ratio of the draws
+//! is too small: the best assignment is the best partly because it was underestimated. It is
+//! *extrapolated* from a block of draws near the top, by the estimator that otherwise extrapolates
+//! performance ([`pinwise_evt`], Bayes). The draws are made after the predictor has learned, and
+//! their number is fixed beforehand. Ratios near the top scatter by a fraction of a percent,
+//! performances by many percent. So the bound is much narrower.
 //!
 //! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise. Only
 //! the error lifts an assignment. Let the ratios have the variance s², and repeated windows σ². At

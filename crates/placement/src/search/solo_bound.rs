@@ -66,8 +66,8 @@ impl Alone {
 }
 
 impl SoloBound {
-    /// `None` if instances cannot run alone, there is one only, threads keep to some contexts, or
-    /// instances have too many assignments.
+    /// `None` in four cases: instances cannot run alone, there is one only, threads keep to some
+    /// contexts, or an instance has too many assignments.
     pub(crate) fn new(
         question: &PlacementQuestion,
         workload: &Workload,

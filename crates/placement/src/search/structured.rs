@@ -7,8 +7,8 @@ use pinwise_measure::Workload;
 use pinwise_topology::{Assignment, Policy, SharingTree, Space};
 use std::collections::BTreeMap;
 
-/// By each policy, with threads in their order and by role, and with the instances by turns on the
-/// domains of each level. Each is in canonical form and comes once.
+/// Assignments by each policy, with threads in their order and by role. Also those that deal the
+/// instances in turn to the domains of each level. Each is in canonical form and comes once.
 pub(crate) fn structured(workload: &Workload, space: &Space) -> Vec<Assignment> {
     let (tree, threads) = (space.tree(), workload.threads.len());
     let as_listed: Vec<usize> = (0..threads).collect();

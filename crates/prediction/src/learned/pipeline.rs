@@ -154,8 +154,8 @@ impl FittedPipeline {
     }
 
     /// A predictor that the measurements also allow: its parameters are drawn by how likely they
-    /// are. What it predicts best is worth measuring, either because it is good or because too
-    /// little is known of it (Thompson, Biometrika 25, 1933).
+    /// are. Its best prediction is worth measuring: it is either good or little known (Thompson,
+    /// Biometrika 25, 1933).
     pub fn plausible(&self, random: &mut Random) -> Self {
         let posterior = self.posterior.as_ref();
         let compact = posterior.map_or(self.compact.clone(), |posterior| posterior.draw(random));

@@ -271,7 +271,8 @@ fn memory_has_a_line_where_there_are_several_nodes() {
         local,
         "follow: 100 % of 7 pages on node 1; 93.4 % of all accesses seen in the search were local"
     );
-    assert_eq!(told(MemoryPolicy::Interleave, &[]), "interleave; it is not known where it lay");
+    let unknown = "interleave; where the memory lay is not known";
+    assert_eq!(told(MemoryPolicy::Interleave, &[]), unknown);
 }
 
 #[test]
@@ -350,7 +351,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
         |mean: f64| Outcome { as_found: Some(figure(mean, 2e4)), ..outcome(unit.clone(), 1.72e6) };
     assert_eq!(said(&info, &found(1.4e6)), GAINED);
     let better = said(&info, &found(1.6e6));
-    assert!(better.starts_with(&format!("{GAINED} As found it was ")), "{better}");
+    assert!(better.starts_with(&format!("{GAINED} Initially it was ")), "{better}");
     assert!(
         better.ends_with(
             "16.3 % better than unpinned later; gain over it +5.1 % to +9.9 %. Repeat to check."
@@ -359,7 +360,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     );
     let as_good = said(&info, &found(1.71e6));
     assert!(
-        as_good.starts_with(&format!("{GAINED} Whether it beats the program as found ")),
+        as_good.starts_with(&format!("{GAINED} A gain over the initial program ")),
         "{as_good}"
     );
     let kept = Outcome { verdict: PlacementVerdict::KeepDefault, ..found(1.6e6) };
@@ -403,7 +404,7 @@ fn the_best_is_called_what_it_is_where_the_program_did_better_without_it() {
     assert_eq!(of(0.1, 11.0, 3.0), (found, true), "four windows do not tell");
     assert_eq!(
         of(0.1, 11.0, 0.5),
-        ("The best assignment measured, which did worse than the program as found:", false)
+        ("The best assignment measured, which did worse than the initial program:", false)
     );
 }
 

@@ -6,16 +6,16 @@ use pinwise_topology::Random;
 /// A thread that ran or waited for less of the time has no place.
 pub(super) const HARDLY_BUSY: f64 = pinwise_measure::LeftAlone::HARDLY_RUNS;
 
-/// A thread goes from the busiest context to the idlest one if the busiest then has less to do by
-/// this share of a CPU.
+/// A thread goes from the busiest context to the idlest one if this lowers the load of the busiest
+/// by at least this share of a CPU.
 const WORTH_A_MOVE: f64 = 0.5;
 
 /// The threads that have to be moved, and the context of each.
 ///
-/// A busy thread without a context gets one of `contexts` that it may use: the one with the least
-/// to do so far. Equal ones are chosen at random, and so is the order. Threads with the fewest
-/// choices come first, as others would take these. A thread with a context keeps it, unless
-/// contexts have become unequal since threads ended.
+/// A busy thread without a context gets the least loaded one of `contexts` that it may use. Equal
+/// ones are chosen at random, and so is the order. Threads with the fewest choices come first, as
+/// others would take these. A thread with a context keeps it, unless contexts have become unequal
+/// since threads ended.
 pub(super) fn deal(
     threads: &[ObservedThread],
     contexts: &[usize],

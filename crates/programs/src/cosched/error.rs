@@ -13,13 +13,13 @@ pub enum CoscheduleError {
     Target(#[from] TargetError),
     /// There is nothing to schedule beside each other.
     #[error(
-        "co-scheduling takes two programs that run, and {} {name}: {}; pinwise place is for the \
+        "co-scheduling takes two running programs, and {} {name}: {}; pinwise place is for the \
          threads of one program",
         match (.running, .processes) {
-            (0, 0 | 1) => "none does in".to_owned(),
-            (_, 0 | 1) => "one does in".to_owned(),
-            (0, all) => format!("none does of the {all} processes of"),
-            (_, all) => format!("one does of the {all} processes of"),
+            (0, 0 | 1) => "no program runs in".to_owned(),
+            (_, 0 | 1) => "one program runs in".to_owned(),
+            (0, all) => format!("none of {all} processes runs in"),
+            (_, all) => format!("one of {all} processes runs in"),
         },
         match .processes {
             0 | 1 => "name more with --pid, or put them under load",
@@ -71,8 +71,8 @@ mod tests {
             let name = "sh (pid 7)".to_owned();
             CoscheduleError::TooFewPrograms { name, running, processes }.to_string()
         };
-        assert!(told(0, 1).contains("and none does in sh (pid 7): name more with --pid"));
+        assert!(told(0, 1).contains("and no program runs in sh (pid 7): name more with --pid"));
         let idle = told(1, 3);
-        assert!(idle.contains("and one does of the 3 processes of sh (pid 7): the others sleep"));
+        assert!(idle.contains("and one of 3 processes runs in sh (pid 7): the others sleep"));
     }
 }

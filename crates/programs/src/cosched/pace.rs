@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The share of the whole machine that pinwise may take. It is measured by CPU time, and what that
 /// disturbs besides is not. So this is below the 1 % that is promised.
 const AFFORDED: f64 = 0.006;
-/// What is left for looks, however much the metric costs.
+/// The share left for looks, however much the metric costs.
 const LEAST_AFFORDED: f64 = 0.001;
 /// The longest quantum. With a longer one programs have begun and ended unseen.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ impl QuantumPace {
         Self { wanted, contexts: contexts.max(1) as f64, look: 0.0, rest: 0.0 }
     }
 
-    /// Takes in the CPU time of a look, and of all else since the last look, which was that long
+    /// Adds the CPU time of a look, and all other CPU time since the last look, which was `past`
     /// ago.
     pub(super) fn spent(&mut self, look: Duration, rest: Duration, past: Duration) {
         self.look += NEWEST * (look.as_secs_f64() - self.look);
@@ -37,7 +37,7 @@ impl QuantumPace {
         self.rest += NEWEST * (rest - self.rest);
     }
 
-    /// The length of the next quantum: as wanted, or so long that looks cost what is left of
+    /// The length of the next quantum: as wanted, or so long that looks fit the rest of
     /// [`AFFORDED`].
     pub(super) fn quantum(&self) -> Duration {
         let afforded = (AFFORDED - self.rest / self.contexts).max(LEAST_AFFORDED);
@@ -61,7 +61,7 @@ mod tests {
         let long = pace.quantum().as_secs_f64();
         // 6 ms of two contexts in that time.
         assert!((0.006 / (2.0 * long) - AFFORDED).abs() < 1e-4, "{long}");
-        // The metric takes two thirds of what is afforded: 0.4 % of two contexts.
+        // The metric takes two thirds of the allowed share: 0.4 % of two contexts.
         (0..50).for_each(|_| pace.spent(Duration::from_millis(6), past.mul_f64(0.008), past));
         assert!((pace.quantum().as_secs_f64() / long - 3.0).abs() < 0.01);
         (0..50).for_each(|_| pace.spent(Duration::from_micros(100), past, past));

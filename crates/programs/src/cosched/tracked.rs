@@ -10,7 +10,7 @@ use std::time::Instant;
 /// A thread that is followed.
 #[derive(Debug)]
 pub(super) struct TrackedThread {
-    /// What it is called in observations.
+    /// Its name in observations.
     number: u64,
     pid: Pid,
     /// The contexts that it may use, in ascending order.
@@ -55,7 +55,8 @@ pub(super) struct TrackedThreads {
 }
 
 impl TrackedThreads {
-    /// Takes in what has begun and ended. `contexts` are those that may be used at all.
+    /// Adds threads that have begun, and removes those that have ended. `contexts` are those that
+    /// may be used at all.
     pub(super) fn follow(&mut self, changes: &Changes, contexts: &CpuSet) {
         for id in &changes.gone {
             if let Some(thread) = self.threads.remove(id) {
@@ -102,7 +103,7 @@ impl TrackedThreads {
         );
     }
 
-    /// Reads what each thread did since the last look. `counts` is what was counted of each.
+    /// Reads what each thread did since the last look. `counts` has the counts of each.
     pub(super) fn read(&mut self, mut counts: HashMap<ThreadId, EventCounts>, account: bool) {
         for (id, thread) in &mut self.threads {
             let Ok(times) = SchedulerTimes::read(id.pid, id.tid) else { continue };

@@ -1,8 +1,8 @@
 //! Where the memory of the program lies, and how it goes with the threads.
 //!
-//! Memory is moved after a pin and before the window. Where it lies follows from the setting alone:
-//! next to the threads of its process if these run on one node, else at home. Home is the node
-//! where it lay before. The kernel cannot put pages back on several nodes, so a process whose
+//! Memory is moved after a pin and before the window. Its place depends on the setting alone. It is
+//! on the node of the threads of its process if these run on one node, else at home. Home is the
+//! node where it lay before. The kernel cannot put pages back on several nodes, so a process whose
 //! memory lies on several is refused.
 
 use super::LiveTestbed;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The program that is probed, and how it gets its parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbedProgram {
-    /// A program that is started anew with each.
+    /// A program that is restarted with each.
     Anew(CommandTemplate),
     /// A program that is started once, and what changes its parameter while it runs.
     Launched(CommandTemplate, NumberSetter),

@@ -1,4 +1,4 @@
-//! [`StartedAnew`]: a program that is started anew with each number.
+//! [`StartedAnew`]: a program that is restarted with each number.
 
 use super::observation::{Observation, WholeRun};
 use super::program_run::{self, ProgramRun};
@@ -9,7 +9,7 @@ use pinwise_measure::ProgramNote;
 use pinwise_monitor::OtherLoadMeter;
 use std::time::Duration;
 
-/// A program that is started anew with each number. It ends with the probe.
+/// A program that is restarted with each number. It ends with the probe.
 pub(super) struct StartedAnew {
     pub(super) template: CommandTemplate,
     /// `None` if the CPUs that pinwise may use are unknown.

@@ -80,7 +80,7 @@ fn threads_are_dealt_within_their_masks_and_put_back() {
     assert!(one_core.iter().all(|mask| *mask == first), "{one_core:?}");
 
     period(&mut testbed, Setting::Unpinned, 10.0);
-    assert_eq!(masks(&threads), before, "as found is as it was");
+    assert_eq!(masks(&threads), before, "an unpinned period restores the masks");
     period(&mut testbed, dealt, 5.0);
     drop(testbed);
     assert_eq!(masks(&threads), before, "and so is the end");
@@ -146,7 +146,7 @@ fn one_program_or_no_choice_is_refused_with_a_remedy() {
     }
     let one = Program::start("spin 1");
     let error = found(&[one.pid()]).err().unwrap().to_string();
-    assert!(error.contains("takes two programs") && error.contains("--pid"), "{error}");
+    assert!(error.contains("takes two running programs") && error.contains("--pid"), "{error}");
     let other = Program::start("spin 1");
     let threads = [one.threads("spin-", 1), other.threads("spin-", 1)].concat();
     for (thread, cpu) in threads.iter().zip(whole().iter()) {

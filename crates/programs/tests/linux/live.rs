@@ -311,7 +311,7 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     assert_eq!(names(&found), ["spin-0", "spin-1"]);
     let notes = found.notes();
     assert!(leaves_alone(&notes, LeftAlone::HardlyRuns, "__program"));
-    // Laid out by their program, to be laid out anew.
+    // Laid out by their program, to be laid out again.
     assert!(notes.contains(&ProgramNote::PinnedBefore { threads: 2, of: 2 }), "{notes:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Programs that are started anew for each measurement.
+//! Programs that are restarted for each measurement.
 
 use crate::live::{launch, leaves_alone};
 use crate::programs::*;

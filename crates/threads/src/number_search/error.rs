@@ -30,11 +30,11 @@ pub enum NumberSearchError {
     Range(#[from] ThreadRangeError),
 }
 
-/// The progress with a number is far from the earlier progress with the same number: the load of a
-/// program that keeps running changed during the search.
+/// The progress with a number is far from the earlier progress with the same number. The load of a
+/// running program changed during the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error(
-    "with n = {n} its progress is {times:.2} times that of before: search again when its load is \
+    "with n = {n} its progress is {times:.2} times its earlier one: search again when its load is \
      steady"
 )]
 pub struct Jump {

@@ -34,9 +34,9 @@ pub struct SpeedQuestion {
     /// A probe consists of whole runs. It has at least one, and as many as come nearest to its
     /// window. Values are runs per second.
     pub whole_runs: bool,
-    /// Probes count threads. Each starts the program anew, so a larger candidate should give more
-    /// threads. If the program makes no more from some candidate on, and is no faster, larger
-    /// candidates count as that one ([`ThreadCeiling`](crate::ThreadCeiling)).
+    /// Probes count threads. Each restarts the program, so a larger candidate should give more
+    /// threads. From some candidate on, the program may make no more threads and run equally fast.
+    /// Larger candidates then count as that one ([`ThreadCeiling`](crate::ThreadCeiling)).
     pub counted: bool,
     /// If time is left, the greatest number is probed once, like the least one. False in searches
     /// that an earlier version stored.

@@ -407,23 +407,27 @@ mod tests {
         let whole = file();
         let refuse = |text: &str| MctFile::parse(text).unwrap_err().to_string();
         let lines = |count: usize| whole.lines().take(count).collect::<Vec<_>>().join("\n");
-        let ends = ": the file was cut short, get it whole";
+        let ends = ": it was cut short, get the whole file";
         assert_eq!(
             refuse(&lines(1)),
-            format!("0 of 56 latencies between contexts (first missing: 0 to 1) are there{ends}")
+            format!(
+                "the file has 0 of 56 latencies between contexts (first missing: 0 to 1){ends}"
+            )
         );
         assert_eq!(
             refuse(&lines(1 + 20)),
-            format!("17 of 56 latencies between contexts (first missing: 2 to 4) are there{ends}")
+            format!(
+                "the file has 17 of 56 latencies between contexts (first missing: 2 to 4){ends}"
+            )
         );
         assert_eq!(
             refuse(&lines(1 + 64 + 1 + 3)),
-            format!("3 of 16 lines of memory latencies are there{ends}")
+            format!("the file has 3 of 16 lines of memory latencies{ends}")
         );
         let begun = whole.find("Cache_level 1").unwrap();
         assert_eq!(
             refuse(&whole[..begun]),
-            format!("1 of 2 lines of cache levels are there{ends}")
+            format!("the file has 1 of 2 lines of cache levels{ends}")
         );
         assert!(
             MctFile::parse(&lines(1 + 64)).is_ok(),

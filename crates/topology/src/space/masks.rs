@@ -26,7 +26,7 @@ pub(super) struct Masks {
     pub(super) cells: Vec<usize>,
 }
 
-/// What is known of one thread.
+/// What is known about one thread.
 #[derive(Clone, Copy, Debug)]
 enum MaskedThread {
     /// On a leaf of this kind.

@@ -37,8 +37,7 @@ struct RecordJson {
     /// What placed the threads, where no assignment did: a policy, or a way to move them.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
-    /// The programs that were measured, where each is one of several: those of a pair, or all that
-    /// were seen in a period.
+    /// The measured programs, if there are several: those of a pair, or all that ran in a period.
     #[serde(skip_serializing_if = "Option::is_none")]
     programs: Option<Vec<String>>,
     /// The benchmark on each of the CPUs, the one that is measured first.

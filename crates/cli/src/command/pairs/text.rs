@@ -28,7 +28,7 @@ pub(super) fn text(answer: &PairsAnswer, files: Files<'_>, width: usize) -> Stri
     findings.legend().iter().for_each(|line| below.paragraph("  ", 4, &one_line(line)));
     let mut text = below.text;
     if let Some(matrix) = matrix(&findings, width) {
-        text += "\nWeighted speed-up beside each other, by number (1: as one after the other)\n";
+        text += "\nWeighted speed-up of each pair, by number (1: as fast as one after the other)\n";
         if findings.model.is_some() {
             text += "~ is predicted, all others are measured.\n";
         }

@@ -1,4 +1,4 @@
-//! `pinwise report characterization`: what was found of a machine, from the store.
+//! `pinwise report characterization`: the stored characterization of a machine.
 
 use crate::machine::Simulated;
 use crate::output::{self, Usage};

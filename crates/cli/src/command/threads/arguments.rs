@@ -26,11 +26,11 @@ const MACHINE: &str = "Use a model, shape or file; see topo";
 /// Find how many threads a program should run
 ///
 /// pinwise starts the program briefly with different numbers of threads. The number replaces {n} in
-/// its arguments. A probe begins when the worker threads exist and work, and ends everything that
-/// it started. It measures speed and how threads spend their time. LOCK is time spent waiting for
-/// each other, VCX_RATE voluntary context switches, MIGR_RATE migrations. CPU_UTIL is the program's
-/// share of all contexts' time. Then fresh windows compare the number found with --default: they
-/// decide.
+/// its arguments. A probe begins when the worker threads exist and work. At its end pinwise ends
+/// everything that it started. It measures speed and how threads spend their time. LOCK is time
+/// spent waiting for each other, VCX_RATE voluntary context switches, MIGR_RATE migrations.
+/// CPU_UTIL is the program's share of all contexts' time. Then fresh windows compare the number
+/// found with --default: they decide.
 #[derive(Args)]
 #[command(
     mut_arg("machine", |argument| argument.hide_short_help(true).help(MACHINE)),

@@ -67,11 +67,11 @@ pub(super) fn result(
         (figures::duration(conclusion.time), figures::duration(document.answer.budget));
     let id = document.answer.campaign.id.0;
     sheet.text.push('\n');
-    sheet.paragraph("", 0, &format!("All of it took {took} of {budget}; it is campaign {id}."));
+    sheet.paragraph("", 0, &format!("The search took {took} of {budget}. It is campaign {id}."));
     sheet.text
 }
 
-/// What is known of a search that has no answer.
+/// What is known about a search that has no answer.
 pub(super) fn remains(remains: &UnfinishedTuneJson<'_>, files: Files<'_>, width: usize) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign));

@@ -8,7 +8,7 @@ use super::{Code, Cursor, Flow, Instruction, Operation};
 /// There is none to come; not in a loop.
 const NONE: u32 = u32::MAX;
 
-/// What is known of a step.
+/// What is known about a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     /// The fewest cycles from it to the next operation of the pipelined floating-point unit, and to
@@ -52,7 +52,7 @@ impl Code {
     }
 }
 
-/// What is known of each step.
+/// What is known about each step.
 pub(super) fn reach(instructions: &[Instruction]) -> Vec<Reach> {
     let mut reach = vec![
         Reach { to: [NONE; 2], end: NONE, to_end: 0, round: 0, has: [false; 2] };

@@ -19,8 +19,8 @@
 //! its place. Then the only row that has some rare co-runners (h = 0.99) decides alone what all
 //! others are worth.
 //!
-//! **What else the measurements allow.** About the minimum, likelihood times prior is taken for a
-//! normal distribution (Laplace; MacKay, Neural Computation 4, 1992). That holds in its
+//! **What else the measurements allow.** Near the minimum, a normal distribution approximates
+//! likelihood times prior (Laplace; MacKay, Neural Computation 4, 1992). That holds in its
 //! neighbourhood alone: the formula curves, most of all in β. A draw that the measurements refute
 //! comes half way back until they do not.
 
@@ -32,8 +32,8 @@ use pinwise_topology::Random;
 /// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair,
 /// and log β.
 const PRIOR: [f64; 5] = [1.0, 0.1, 0.5, 0.1, 1.0];
-/// What the others on a full domain together add to the logarithm of a thread's slowness: the
-/// standard deviation of the prior. A domain of more contexts has more of what is shared. So each
+/// The prior's standard deviation of the joint effect of all others on a full domain, on the
+/// logarithm of a thread's slowness. A domain of more contexts has more of what is shared. So each
 /// of the others weighs less there.
 const FULL: f64 = 1.2;
 /// The most that one of them weighs, likewise.
@@ -365,8 +365,8 @@ impl PipelinePredictor {
         CurveFit { parameters: at, prior: prior.to_vec(), error, minimized }
     }
 
-    /// The generalized cross-validation error of a fit, weighted as it was, and the factor of its
-    /// normal equations; `None` if it is no minimum.
+    /// The generalized cross-validation error of a weighted fit, and the factor of its normal
+    /// equations. `None` if the fit is no minimum.
     fn left_out(
         &self,
         rows: &[WeighedMeasurement],

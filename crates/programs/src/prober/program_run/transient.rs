@@ -23,7 +23,7 @@ const MOST: usize = 8;
 /// One stretch: its measurement, and the standard error of its rate if that is known.
 pub(super) type Stretch = (Measurement, Option<f64>);
 
-/// What is known of a program after a change.
+/// What is known about a program after a change.
 pub(super) struct AfterChange {
     /// The rate over the stretches that count.
     pub(super) rate: f64,

@@ -1,12 +1,12 @@
-//! What the runs of all programs show: the matrix of pairs, and the pairing that follows.
+//! What the runs of `pairs` show: the matrix of pairs, and the pairing that follows.
 //!
 //! A pairing fills slots, each with a pair, or with two programs one after the other. Such a slot
 //! has the weighted speed-up 1, and so has that of the last one of an odd number. So a pair below 1
 //! is never chosen. All slots count alike.
 
 use crate::matching::{Matchings, all_pairs};
+use crate::pairs_search::PairsQuestion;
 use crate::run_times::{RunTimes, Times};
-use crate::search::PairsQuestion;
 use pinwise_campaign::Record;
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
@@ -159,8 +159,8 @@ pub enum PairsVerdict {
     Paired,
     /// The same, and every program runs alone.
     Alone,
-    /// Another pairing may be better by more, or fresh runs of the best one are worse than a random
-    /// pairing, or than one after the other.
+    /// Another pairing may be better by more. Or fresh runs of the best one are worse than a random
+    /// pairing, or worse than one program after the other.
     Undecided,
     /// Not every pair has been measured.
     Incomplete,
@@ -358,7 +358,7 @@ impl RivalPairings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::fixture::{Noisy, records_of};
+    use crate::pairs_search::fixture::{Noisy, records_of};
     use pinwise_campaign::Purpose;
     use pinwise_measure::{AccompaniedRuns, Detail};
     use pinwise_placement::Budget;

@@ -1,5 +1,5 @@
-//! How pinwise tests a metric before it measures with it. Do numbers come, and how often? Are they
-//! a counter or values? How long does a reading take?
+//! Reads a new metric for a moment before pinwise measures with it. Do numbers come, and how often?
+//! Are they a counter or values? How long does a reading take?
 
 use crate::MetricError;
 use crate::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};

@@ -1,21 +1,20 @@
-//! What to run next.
+//! What `pairs` runs next: programs alone, and pairs.
 //!
-//! First every program alone and every pair once, in one random order: a machine that becomes
-//! busier meanwhile does so for both. Then rounds: possible truths
-//! ([`crate::PairsOutcome`]) show which pairs make another pairing better. These are measured
-//! again, and their programs alone if that is less sure. The rounds end when no other pairing is
-//! better by 1 %, with the confidence of the question. Or they end with three quarters of the
-//! budget.
+//! First each program runs alone and each pair once, in one random order. So a machine that becomes
+//! busier affects both. Then come rounds. Possible truths ([`crate::PairsOutcome`]) show which
+//! pairs could make another pairing better. These pairs run again, and their programs alone if
+//! those times are less certain. The rounds end when no other pairing is better by 1 %, with the
+//! confidence of the question. They also end after three quarters of the budget.
 //!
-//! With a model ([`PairsQuestion::model`]) the first part has every program alone, and no pair. The
-//! pairs are predicted, and the rounds measure those that may change the pairing.
+//! With a model ([`PairsQuestion::model`]) the first part has each program alone, and no pair. The
+//! model predicts the pairs, and the rounds measure those that may change the pairing.
 //!
-//! *Last* the pairs of the best pairing have fresh runs. Only these say what it gains. The runs
-//! that chose it are better than the truth, because chance helped to choose it.
+//! *Last*, the pairs of the best pairing get fresh runs. Its gain comes from these alone. The runs
+//! that chose it overstate it, because chance influenced the choice.
 
 use crate::counter_model::CounterModel;
 use crate::matching::all_pairs;
-use crate::outcome::RivalPairings;
+use crate::pairs_outcome::RivalPairings;
 use crate::predicted_kept::PredictedKept;
 use crate::run_times::RunTimes;
 use crate::seats::PairSeats;
@@ -60,8 +59,8 @@ pub enum FirstRuns {
 }
 
 impl PairsQuestion {
-    /// What a measurement has of a budget of time, if each program, each pair and the pairs of the
-    /// best pairing have theirs. `None`: measurements are counted.
+    /// The share of a measurement in a budget of time. Each program, each pair, and the pairs of
+    /// the best pairing get one share. `None`: measurements are counted.
     pub fn share(&self, programs: usize) -> Option<Duration> {
         let Budget::Time(budget) = self.budget else { return None };
         let measurements = PairsSearch::least(programs) + PairsSearch::fresh(programs);
@@ -111,8 +110,8 @@ impl PairsSearch {
         Self { question, programs, seats, phase: SearchPhase::Begin, queue: VecDeque::new() }
     }
 
-    /// The measurements after which each of that many programs was measured alone, and each pair,
-    /// also of a program with itself.
+    /// The number of measurements that cover each program alone, and each pair. A program with
+    /// itself is a pair too.
     pub fn least(programs: usize) -> u64 {
         let programs = programs as u64;
         programs + programs * (programs + 1) / 2
@@ -273,7 +272,7 @@ pub(crate) mod fixture {
     /// Programs of 1, 2, … seconds with known slowdowns beside each other, and noise.
     pub(crate) struct Noisy {
         slowdowns: Vec<Vec<f64>>,
-        /// What is counted of each program; of none if it is empty.
+        /// The counts of each program; empty if nothing is counted.
         pub(crate) counts: Vec<EventCounts>,
         noise: f64,
         random: Random,
@@ -340,8 +339,8 @@ pub(crate) mod fixture {
         records
     }
 
-    /// The records of a search. It measures everything once, and the best pairing again. Each
-    /// measurement has so many runs.
+    /// The records of a search. It measures everything once, and the best pairing again. `runs` is
+    /// the number of runs of each measurement.
     pub(crate) fn records_of(testbed: &mut Noisy, runs: usize) -> Vec<Record> {
         testbed.runs = runs;
         let programs = testbed.slowdowns.len();
@@ -356,7 +355,7 @@ mod tests {
     use super::fixture::{Noisy, searched};
     use super::*;
     use crate::counter_model::fixture::CountedWorld;
-    use crate::outcome::{PairOutcome, Pairing, PairsOutcome, PairsVerdict};
+    use crate::pairs_outcome::{PairOutcome, Pairing, PairsOutcome, PairsVerdict};
     use pinwise_measure::Testbed;
 
     /// Random slowdowns of that many programs; one of them is a bad neighbour.
