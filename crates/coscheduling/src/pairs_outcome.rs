@@ -286,11 +286,12 @@ impl PairsOutcome {
             own.all(|pair| pair.weighted_speedup.is_below(1.0))
         };
         outcome.apart = (0..programs).filter(loses).collect();
-        // Nothing is announced that fresh runs contradict.
+        // Nothing is announced that fresh runs contradict. Their intervals are wide, so their means
+        // count: a pair that lost in its fresh runs is not announced.
         let is_below =
-            |value: Option<Resampled>, bound| value.is_some_and(|value| value.is_below(bound));
+            |value: Option<Resampled>, bound| value.is_some_and(|value| value.value < bound);
         let loses = !rivals.best.pairs.is_empty() && is_below(outcome.per_slot, 1.0);
-        let contradicted = is_below(outcome.gain, 0.0) || loses;
+        let contradicted = is_below(outcome.gain, -AS_GOOD) || loses;
         outcome.verdict = match rivals.is_decided(question) && !contradicted {
             false => PairsVerdict::Undecided,
             true if rivals.best.pairs.is_empty() => PairsVerdict::Alone,

@@ -132,21 +132,6 @@ impl PipelinePredictor {
         });
         let mut fits: Vec<CurveFit> = fits.collect();
         fits.sort_by(|a, b| a.minimized.total_cmp(&b.minimized));
-        eprintln!(
-            "rows {} fits {:?}",
-            rows.len(),
-            fits.iter()
-                .map(|f| (
-                    f.minimized,
-                    f.error,
-                    f.parameters
-                        .iter()
-                        .zip(&fits[0].parameters)
-                        .map(|(a, b)| (a - b).abs())
-                        .fold(0.0, f64::max)
-                ))
-                .collect::<Vec<_>>()
-        );
         let mut minima: Vec<CurveFit> = Vec::new();
         for fit in fits {
             if minima.iter().all(|known| known.distance(&fit) > SAME) {
