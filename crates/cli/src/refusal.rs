@@ -48,8 +48,14 @@ fn reason(error: &clap::Error, command: &Command, path: &str) -> (String, String
         // The parser's own guess puts `space` before `place`.
         ErrorKind::InvalidSubcommand => {
             let typed = get(ContextKind::InvalidSubcommand);
-            let nearest = did_you_mean(&typed, command.get_subcommands().map(Command::get_name));
-            return (format!("there is no command '{typed}'"), nearest);
+            let names = || command.get_subcommands().map(Command::get_name);
+            let short: Vec<&str> = names().filter(|name| name.starts_with(&typed)).collect();
+            if let [first, .., last] = &short[..] {
+                let others = &short[1..short.len() - 1];
+                let between: String = others.iter().map(|name| format!(", {name}")).collect();
+                return (format!("'{typed}' may mean {first}{between} or {last}"), String::new());
+            }
+            return (format!("there is no command '{typed}'"), did_you_mean(&typed, names()));
         }
         ErrorKind::InvalidValue if value.is_empty() => format!("'{argument}' needs a value"),
         ErrorKind::InvalidValue => {
@@ -195,6 +201,7 @@ mod tests {
                 "unexpected argument '--store'; see pinwise apply --help",
             ),
             ("pinwise plce", "there is no command 'plce'; did you mean place?"),
+            ("pinwise pa", "'pa' may mean pairs or paths; see pinwise --help"),
             ("pinwise camp lst", "there is no command 'lst'; did you mean list?"),
             ("pinwise frobnicate", "there is no command 'frobnicate'; see pinwise --help"),
             ("pinwise export", "missing: --to <FORMAT>, <PLAN>; see pinwise export --help"),

@@ -66,6 +66,25 @@ impl PairsQuestion {
         let measurements = PairsSearch::least(programs) + PairsSearch::fresh(programs);
         Some(budget.div_f64(measurements.max(1) as f64))
     }
+
+    /// Whether more than half of a measurement would come after a budget of time. A pair takes as
+    /// long as the slower program alone, or longer.
+    fn overruns(&self, trial: &Trial, history: &[Record]) -> bool {
+        let (Budget::Time(budget), Some(last)) = (self.budget, history.last()) else {
+            return false;
+        };
+        let programs = |trial: &Trial| match &trial.setting {
+            Setting::Profile(parts) => parts.iter().map(|part| part.instance).collect(),
+            _ => Vec::new(),
+        };
+        let alone = |program: usize| {
+            let of = |record: &&Record| programs(&record.trial) == [program];
+            let measured = history.iter().rev().find(of)?.outcome.as_ref().ok()?;
+            Some(measured.duration)
+        };
+        let slowest = programs(trial).into_iter().filter_map(alone).max().unwrap_or_default();
+        last.elapsed + slowest / 2 > budget
+    }
 }
 
 impl Default for PairsQuestion {
@@ -252,7 +271,10 @@ impl Strategy for PairsSearch {
                 (self.phase, self.queue) = (SearchPhase::Last, self.last(history));
             }
         }
-        self.queue.pop_front().map_or(Step::Stop, Step::Measure)
+        match self.queue.pop_front() {
+            Some(trial) if !self.question.overruns(&trial, history) => Step::Measure(trial),
+            _ => Step::Stop,
+        }
     }
 
     fn foresee(&self, most: usize) -> Vec<Trial> {

@@ -22,7 +22,12 @@ pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
         profile.binaries.iter().map(|binary| recorded_name(&binary.file)).collect();
     let Some(first) = profile.paths.first() else {
         let reason = profile.unread.first().map_or_else(
-            || "no sampled branch lies in a known binary".to_owned(),
+            || match &names[..] {
+                [] => "no sampled branch lies in a binary".to_owned(),
+                [first, ..] => format!(
+                    "no two branches of {first} follow each other: record several for each sample"
+                ),
+            },
             |unread| match unread.reason {
                 UnreadReason::Unnamed => unread.reason.to_string(),
                 _ => format!("{}: {}", recorded_name(&unread.name), unread.reason),
