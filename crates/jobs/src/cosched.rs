@@ -262,8 +262,19 @@ pub struct CoschedPreview {
     pub level: DomainKind,
     /// The moves of each quantum.
     pub quanta: Vec<Vec<PreviewedMove>>,
-    /// Why nothing is counted, if that is so. Then threads are dealt at random.
-    pub uncounted: Option<JobError>,
+    /// What the moves go by.
+    pub basis: PreviewBasis,
+}
+
+/// What previewed moves go by.
+#[derive(Debug)]
+pub enum PreviewBasis {
+    /// Counters of each thread.
+    Counted,
+    /// Threads are dealt at random. In a search the metric judges each split.
+    Metric,
+    /// Threads are dealt at random, because nothing is counted; why.
+    Uncounted(JobError),
 }
 
 /// A move that a co-scheduler would make.
@@ -287,21 +298,19 @@ pub fn preview_cosched(
     caller: &Caller,
 ) -> Result<CoschedPreview, JobError> {
     put_back_leftovers();
-    let mut uncounted = None;
-    let means = || {
-        Ok(counters().map_or_else(
-            |error| {
-                uncounted = Some(error);
-                ProgressMeans::Nothing
-            },
-            ProgressMeans::Counts,
-        ))
+    let (means, basis) = if request.metric.is_some() {
+        (ProgressMeans::Nothing, PreviewBasis::Metric)
+    } else {
+        match counters() {
+            Ok(counters) => (ProgressMeans::Counts(counters), PreviewBasis::Counted),
+            Err(error) => (ProgressMeans::Nothing, PreviewBasis::Uncounted(error)),
+        }
     };
-    let mut testbed = open_running(request, means, &caller.interrupt)?;
+    let mut testbed = open_running(request, || Ok(means), &caller.interrupt)?;
     let (level, _) = shared_contexts(testbed.machine(), request.level.as_deref())?;
-    let moves = match uncounted {
-        None => ThreadMoves::Counted,
-        Some(_) => ThreadMoves::Dealt(request.question.seed),
+    let moves = match basis {
+        PreviewBasis::Counted => ThreadMoves::Counted,
+        _ => ThreadMoves::Dealt(request.question.seed),
     };
     let mut shown = Vec::new();
     while shown.len() < quanta && !caller.interrupt.came() {
@@ -312,7 +321,7 @@ pub fn preview_cosched(
     if caller.interrupt.came() {
         return Err(JobError::nothing_measured(true));
     }
-    Ok(CoschedPreview { level, quanta: shown, uncounted })
+    Ok(CoschedPreview { level, quanta: shown, basis })
 }
 
 #[cfg(test)]

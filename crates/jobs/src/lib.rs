@@ -79,7 +79,9 @@ pub use characterize::{
     CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS, benchmark_names,
 };
 pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
-pub use cosched::{CoschedAnswer, CoschedPreview, CoschedRequest, PreviewedMove, preview_cosched};
+pub use cosched::{
+    CoschedAnswer, CoschedPreview, CoschedRequest, PreviewBasis, PreviewedMove, preview_cosched,
+};
 pub use custom_testbed::{CustomTestbedError, place_on};
 pub use delete::{DeleteError, Deleted, DeletedContents, Deletion, delete};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};

@@ -210,6 +210,24 @@ impl Launch {
         Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
     }
 
+    /// Whether there is such a program, found as [`Self::start`] finds it.
+    ///
+    /// # Errors
+    /// [`TargetError::Launch`]: there is none.
+    pub fn check_program(&self) -> Result<(), TargetError> {
+        let is_there = match Path::new(&self.program).components().count() {
+            1 => std::env::var_os("PATH").is_none_or(|path| {
+                std::env::split_paths(&path).any(|folder| folder.join(&self.program).exists())
+            }),
+            _ => self.directory.clone().unwrap_or_default().join(&self.program).exists(),
+        };
+        if is_there {
+            return Ok(());
+        }
+        let program = self.program.to_string_lossy().into_owned();
+        Err(TargetError::Launch { program, cause: io::ErrorKind::NotFound.into() })
+    }
+
     /// Starts the program as the leader of a new process group. So Ctrl-C reaches only pinwise and
     /// children end with the program. The guardian hears of it before and after.
     pub fn start(&self, guardian: &mut Guardian) -> Result<LaunchedProgram, TargetError> {

@@ -36,7 +36,10 @@ pub(crate) fn open_commands(
         }
     };
     let machine = allowed_machine(whole_machine()?, cpus)?;
-    let programs = names.into_iter().zip(commands.iter().map(launch)).collect();
+    let programs: Vec<Launch> = commands.iter().map(launch).collect();
+    // The last one first runs after all others have been measured.
+    programs.iter().try_for_each(Launch::check_program).map_err(target_error)?;
+    let programs = names.into_iter().zip(programs).collect();
     let testbed = PairsTestbed::new(programs, &machine, limit, interrupt.clone());
     let mut testbed = testbed.map_err(target_error)?;
     share.into_iter().for_each(|share| testbed.share_out(share));

@@ -2,7 +2,7 @@
 
 use pinwise_campaign::CampaignId;
 use pinwise_coscheduling::{CoschedCost, CoschedVerdict, CoscheduleObjective, ProgramOutcome};
-use pinwise_jobs::{CoschedAnswer, CoschedPreview};
+use pinwise_jobs::{CoschedAnswer, CoschedPreview, PreviewBasis};
 use pinwise_placement::Gain;
 use pinwise_present::{Files, Unfinished, tagged_program_notes};
 use serde::Serialize;
@@ -94,7 +94,10 @@ impl PreviewJson {
         };
         Self {
             level: preview.level.name(),
-            uncounted: preview.uncounted.as_ref().map(ToString::to_string),
+            uncounted: match &preview.basis {
+                PreviewBasis::Uncounted(error) => Some(error.to_string()),
+                PreviewBasis::Counted | PreviewBasis::Metric => None,
+            },
             quanta: preview.quanta.iter().map(moves).collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_jobs::{CoschedAnswer, CoschedPreview};
+use pinwise_jobs::{CoschedAnswer, CoschedPreview, PreviewBasis};
 use pinwise_present::{Files, LabelledLines, coscheduled_over, figures, note, one_line};
 
 pub(super) fn text(answer: &CoschedAnswer, files: Files<'_>, width: usize) -> String {
@@ -56,8 +56,15 @@ pub(super) fn preview(preview: &CoschedPreview, width: usize) -> String {
             preview.level.name()
         ),
     );
-    if let Some(error) = &preview.uncounted {
-        sheet.paragraph("note: ", 6, &format!("threads are dealt at random: {error}"));
+    let note = match &preview.basis {
+        PreviewBasis::Counted => None,
+        PreviewBasis::Metric => {
+            Some("threads are dealt at random; in a search --metric judges each split".to_owned())
+        }
+        PreviewBasis::Uncounted(error) => Some(format!("threads are dealt at random: {error}")),
+    };
+    if let Some(note) = note {
+        sheet.paragraph("note: ", 6, &note);
     }
     for (number, moves) in preview.quanta.iter().enumerate() {
         for one in moves {
