@@ -8,7 +8,7 @@ mod lookahead;
 use crate::store::assignment_text;
 use crate::{CampaignId, Journal, Record, StoreError, TRIES, Trial};
 use lookahead::Lookahead;
-use pinwise_measure::{Disturbances, MeasureError, Measurement, Retry, Testbed, Time};
+use pinwise_measure::{Disturbances, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -170,23 +170,6 @@ fn go(
             }
         }
     }
-}
-
-/// The sizes of performance, other than 0, that arithmetic can handle. The square of the ratio of
-/// any two is finite. Beyond them, means and spreads overflow.
-const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
-
-/// Refuses a performance or a spread that arithmetic cannot handle: no number, infinite, or extreme
-/// (see [`SIZES`]).
-fn in_range(measurement: Measurement) -> Result<Measurement, MeasureError> {
-    let fits = |value: f64| value == 0.0 || SIZES.contains(&value.abs());
-    let spread = measurement.spread.unwrap_or(0.0);
-    if fits(measurement.performance) && spread <= *SIZES.end() {
-        return Ok(measurement);
-    }
-    let value = if fits(measurement.performance) { spread } else { measurement.performance };
-    let message = format!("the metric gave {value:e}, which is not a performance; check --metric");
-    Err(MeasureError::new(Retry::Same, message))
 }
 
 fn mismatch(id: CampaignId, record: &Record, proposed: Option<&Trial>) -> StoreError {

@@ -9,7 +9,6 @@
 //! not depend on how many are measured at once, nor on whether the foreseen trials came. If time is
 //! real, nothing is measured ahead.
 
-use super::in_range;
 use crate::{Strategy, Trial};
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time,
@@ -48,7 +47,8 @@ impl<'a> Lookahead<'a> {
         let Time::Virtual { width } = self.testbed.time() else {
             self.testbed.seek(number);
             let start = self.ended.unwrap_or_else(self.clock);
-            let outcome = self.testbed.measure(&trial.setting, trial.effort).and_then(in_range);
+            let outcome =
+                self.testbed.measure(&trial.setting, trial.effort).and_then(Measurement::in_range);
             let end = (self.clock)();
             self.ended = Some(end);
             return (outcome, end.saturating_sub(start));
@@ -64,8 +64,10 @@ impl<'a> Lookahead<'a> {
                 "the testbed gave fewer outcomes than it was asked for",
             ))
         };
-        let outcome =
-            self.made.pop_front().map_or_else(missing, |(_, outcome)| outcome.and_then(in_range));
+        let outcome = self
+            .made
+            .pop_front()
+            .map_or_else(missing, |(_, outcome)| outcome.and_then(Measurement::in_range));
         self.number += 1;
         let took = outcome.as_ref().map_or(Duration::ZERO, |measured| measured.duration);
         (outcome, took)
