@@ -15,6 +15,7 @@ mod simulated;
 pub(crate) use coscheduled::{
     ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
+pub use on_nodes::nodes_cost;
 pub(crate) use on_nodes::{OnNodes, start as start_on_nodes};
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
