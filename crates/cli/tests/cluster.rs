@@ -53,7 +53,8 @@ impl Site {
     fn command(&self, words: &[&str], store: &str) -> Command {
         let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
         let mut command = Command::new(PINWISE);
-        command.args(words).arg("--store").arg(self.path(store));
+        let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+        command.args(&words[..end]).arg("--store").arg(self.path(store)).args(&words[end..]);
         command.env("PATH", path).env("HOME", self.path("home")).stdin(Stdio::null());
         command.env_remove("XDG_CACHE_HOME").env("XDG_DATA_HOME", self.path("home"));
         command.env("PINWISE_TEST_SITE", self.0.path());
@@ -187,9 +188,10 @@ fn a_model_on_two_hosts_is_measured_as_on_one_machine_whoever_dies() {
     assert_eq!(rows(&site.path("stopped.db")), alone);
 }
 
-/// A command whose run takes about 20 ms.
-const COMMAND: [&str; 6] = ["place", "--budget", "12", "--", "sh", "-c"];
-const SCRIPT: &str = "i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done & sleep 0.02; wait";
+/// A command with two busy threads of control, whose run takes about 0.1 s.
+const COMMAND: [&str; 6] = ["place", "--budget", "30", "--", "sh", "-c"];
+const SCRIPT: &str = "busy() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; \
+                      busy & busy; wait";
 
 #[test]
 fn a_command_is_measured_on_both_hosts_and_each_record_has_its_node() {
@@ -203,14 +205,13 @@ fn a_command_is_measured_on_both_hosts_and_each_record_has_its_node() {
     coordinator.ended(PATIENCE);
     site.no_worker_is_left();
     let resumed = site.run(&["campaign", "resume", "1"], "real.db");
-    // A program with other threads each time is no matter of this test.
     assert!(resumed.status.success(), "{}", said(&resumed));
     let connection = Connection::open(site.path("real.db")).unwrap();
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!(count("SELECT count(*) FROM record"), 12);
+    assert_eq!(count("SELECT count(*) FROM record"), 30);
     let of = "SELECT count(DISTINCT record.number) FROM record JOIN result ON
               result.record = record.number";
-    assert_eq!(count(of), 12, "each record has its node");
+    assert_eq!(count(of), 30, "each record has its node");
     assert_eq!(
         count("SELECT count(*) - count(DISTINCT record) FROM result WHERE record IS NOT NULL"),
         0

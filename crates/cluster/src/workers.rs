@@ -133,6 +133,9 @@ impl Workers {
             let node = name(0);
             return Err(NodeError { node, loss: NodeLoss::Interrupted });
         }
+        // The first that was named comes first, whoever was quicker.
+        let names: Vec<String> = (0..nodes.count()).map(name).collect();
+        all.lost.sort_by_key(|lost| names.iter().position(|name| *name == lost.node));
         all.keep_alike();
         if all.count() > 0 {
             return Ok(all);
