@@ -1,8 +1,8 @@
 //! From a subject to the testbed that measures it.
 //!
-//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Where a request names
-//! nodes, `on_nodes` has a worker on each open the same request. Each file has a
-//! testbed, opens it, and answers what a job asks of it besides measurements.
+//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Where a request
+//! names nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed,
+//! opens it, and answers what a job asks of it besides measurements.
 
 mod built_in;
 mod coscheduled;

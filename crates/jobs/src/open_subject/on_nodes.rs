@@ -1,8 +1,8 @@
 //! A subject that is open on several nodes. Each has a worker, which opened the same request.
 //!
-//! In virtual time trials are split over all, and the results are those of one machine, bit for bit.
-//! In real time each node measures one trial at a time. First every node measures the same setting a
-//! few times: one whose performance differs is set aside.
+//! In virtual time trials are split over all, and the results are those of one machine, bit for
+//! bit. In real time each node measures one trial at a time. First every node measures the same
+//! setting a few times: one whose performance differs is set aside.
 
 use super::{OpenSubject, Opening};
 use crate::error::JobError;
