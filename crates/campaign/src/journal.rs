@@ -1,7 +1,7 @@
 //! The journal: the destination of the records of one campaign.
 
 use crate::{CampaignId, Record, StoreError};
-use pinwise_measure::Disturbances;
+use pinwise_measure::{Disturbances, NodeResult};
 
 /// The records of one campaign, as [`crate::drive`] reads and adds to them.
 ///
@@ -26,6 +26,17 @@ pub trait Journal {
     /// Whether each record has to survive a loss of power. Measurements that repeat bit for bit
     /// need not.
     fn sync_each(&mut self, each: bool) -> Result<(), StoreError>;
+
+    /// Keeps a result of one of several nodes, which waits to become a record. It is durable when
+    /// this returns. Returns the number by which it is known.
+    fn keep_result(&mut self, result: &NodeResult) -> Result<u64, StoreError>;
+
+    /// The results that wait, with their numbers, in the order in which they came.
+    fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError>;
+
+    /// A result becomes the record `record`, which is appended next. If that does not happen, it
+    /// waits again.
+    fn use_result(&mut self, result: u64, record: u64) -> Result<(), StoreError>;
 }
 
 /// Records in memory.
@@ -35,6 +46,8 @@ pub struct MemoryJournal {
     pub records: Vec<Record>,
     /// What disturbed them.
     pub disturbances: Disturbances,
+    /// Results of nodes, each with the record that it has become.
+    pub results: Vec<(NodeResult, Option<u64>)>,
 }
 
 impl Journal for MemoryJournal {
@@ -61,6 +74,25 @@ impl Journal for MemoryJournal {
     }
 
     fn sync_each(&mut self, _: bool) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn keep_result(&mut self, result: &NodeResult) -> Result<u64, StoreError> {
+        self.results.push((result.clone(), None));
+        Ok(self.results.len() as u64 - 1)
+    }
+
+    fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError> {
+        let count = self.records.len() as u64;
+        let waits = |record: &Option<u64>| record.is_none_or(|record| record >= count);
+        let waiting = (0..).zip(&self.results).filter(|(_, (_, record))| waits(record));
+        Ok(waiting.map(|(number, (result, _))| (number, result.clone())).collect())
+    }
+
+    fn use_result(&mut self, result: u64, record: u64) -> Result<(), StoreError> {
+        if let Some((_, of)) = self.results.get_mut(result as usize) {
+            *of = Some(record);
+        }
         Ok(())
     }
 }

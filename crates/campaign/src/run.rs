@@ -8,7 +8,7 @@ mod lookahead;
 use crate::store::assignment_text;
 use crate::{CampaignId, Journal, Record, StoreError, TRIES, Trial};
 use lookahead::Lookahead;
-use pinwise_measure::{Disturbances, MeasureError, Measurement, Retry, Testbed, Time};
+use pinwise_measure::{Disturbances, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ pub trait Strategy {
     fn step(&mut self, history: &[Record]) -> Step;
 
     /// At most that many trials that it will probably propose after the last one. Where time is
-    /// virtual, they are measured together with that trial. A wrong guess costs its measurement and
-    /// changes nothing else.
+    /// virtual, or there are several nodes, they are measured together with that trial. A wrong
+    /// guess costs its measurement and changes nothing else.
     fn foresee(&self, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
@@ -65,6 +65,11 @@ pub enum Ending {
 /// a measurement adds its own duration, and several are measured at once ([`Strategy::foresee`]).
 /// The records are the same as if each had been measured alone.
 ///
+/// *Nodes.* Where a testbed has several ([`Testbed::nodes`]), they measure foreseen trials at the
+/// same time as the proposed one. A result that comes early is durable at once
+/// ([`Journal::keep_result`]), and waits until its trial is proposed. The time of a record ends
+/// when it does. A resumed campaign takes the results that wait.
+///
 /// *Failures.* A failure of [`Retry::Same`] or [`Retry::Later`] is recorded. The trial is then
 /// tried again, [`TRIES`] times in all. [`Retry::Other`] and [`MeasureError::expired`] are recorded
 /// and left to the strategy. [`Retry::Never`] and interruptions say nothing about the setting and
@@ -86,7 +91,7 @@ pub fn drive(
 ) -> Result<(Ending, Vec<Record>), StoreError> {
     // What can be measured again bit for bit need not wait for the disk.
     journal.sync_each(testbed.time() == Time::Real)?;
-    let mut ahead = Lookahead::new(testbed, clock);
+    let mut ahead = Lookahead::new(testbed, clock, journal)?;
     let mut disturbances = DisturbanceLog { stored: Disturbances::default(), next: Duration::ZERO };
     let ended = go(journal, &mut disturbances, strategy, &mut ahead, stop, observe)?;
     disturbances.store(journal, ahead.disturbances())?;
@@ -140,7 +145,7 @@ fn go(
                 None if stop() => return Ok((Ending::Interrupted, history)),
                 None => {
                     let number = history.len() as u64;
-                    let (outcome, took) = ahead.measure(number, &trial, strategy);
+                    let (outcome, took) = ahead.measure(number, &trial, strategy, journal)?;
                     match &outcome {
                         Err(error) if error.interrupted => {
                             return Ok((Ending::Interrupted, history));
@@ -170,23 +175,6 @@ fn go(
             }
         }
     }
-}
-
-/// The sizes of performance, other than 0, that arithmetic can handle. The square of the ratio of
-/// any two is finite. Beyond them, means and spreads overflow.
-const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
-
-/// Refuses a performance or a spread that arithmetic cannot handle: no number, infinite, or extreme
-/// (see [`SIZES`]).
-fn in_range(measurement: Measurement) -> Result<Measurement, MeasureError> {
-    let fits = |value: f64| value == 0.0 || SIZES.contains(&value.abs());
-    let spread = measurement.spread.unwrap_or(0.0);
-    if fits(measurement.performance) && spread <= *SIZES.end() {
-        return Ok(measurement);
-    }
-    let value = if fits(measurement.performance) { spread } else { measurement.performance };
-    let message = format!("the metric gave {value:e}, which is not a performance; check --metric");
-    Err(MeasureError::new(Retry::Same, message))
 }
 
 fn mismatch(id: CampaignId, record: &Record, proposed: Option<&Trial>) -> StoreError {

@@ -17,6 +17,7 @@ mod file;
 mod inode;
 mod journal;
 mod machine_document;
+mod node_results;
 mod row;
 
 use crate::Record;
@@ -248,6 +249,7 @@ impl Store {
             whole.extend(self.part_ids(one)?);
         }
         let parts = self.has_table("part")?;
+        let results = self.has_table("result")?;
         let found = self.sql(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -255,6 +257,9 @@ impl Store {
             for id in &whole {
                 if parts {
                     transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
+                }
+                if results {
+                    transaction.execute("DELETE FROM result WHERE campaign = ?", [id.0])?;
                 }
                 transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
                 // A campaign whose own row is gone has these at least.

@@ -20,4 +20,5 @@ pub(crate) mod space;
 pub(crate) mod threads;
 pub(crate) mod topo;
 pub(crate) mod tune;
+pub(crate) mod worker;
 pub(crate) mod workload;

@@ -5,6 +5,7 @@ mod command;
 mod events;
 mod help;
 mod machine;
+mod node_arguments;
 mod number_argument;
 mod output;
 mod own_stores;
@@ -88,6 +89,8 @@ commands! {
     Report(command::report::Report),
     Workload(command::workload::Workload),
     Doctor(command::doctor::Doctor),
+    #[command(hide = true)]
+    Worker(command::worker::Worker),
 }
 
 /// Does what the command line says. Returns the exit code.

@@ -251,6 +251,7 @@ fn a_characterization_that_was_stopped_shows_its_runs() {
         model: Some(SimulatedProcessor::built_in("ultrasparc-t2")),
         benchmarks: vec!["intadd".into()],
         stressors: 1,
+        on: None,
         conditions: Conditions { fame: Fame::default(), rounds: 20, seed: 1 },
     };
     let store = stopped(&folder, request);

@@ -153,6 +153,7 @@ impl From<&dyn OpenSubject> for EndContext {
         let remedy = match testbed {
             _ if testbed.measures_a_total() => Remedy::AsCounter,
             _ if testbed.is_gone() => Remedy::AskAgain,
+            _ if testbed.is_on_nodes() => Remedy::Resume,
             // A model fails again in the same way.
             _ if testbed.time() != Time::Real => Remedy::AskAgain,
             _ => Remedy::Resume,

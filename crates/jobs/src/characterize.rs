@@ -2,22 +2,29 @@
 
 mod benchmarks;
 mod caches;
+mod on_nodes;
 
 use crate::campaign_run::{EndContext, as_parent_error, conclude, measure_on};
 use crate::error::JobError;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Silent};
 use crate::job::{Caller, Job};
+use crate::node_worker::WorkerRequest;
+use crate::open_subject::{OnNodes, OpenSubject as _, start_on_nodes};
 use crate::simulation::SimulatedProcessor;
 use crate::stored_campaign;
 use benchmarks::{Benchmarks, PlanRuns};
 use caches::look_at_caches;
+pub(crate) use on_nodes::serve_benchmarks;
 use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_characterization::{
     Characterization, Conditions, ExcerptReason, Reference, RoundPlan, RoundPlanError, RunsSoFar,
     StoredCharacterization,
 };
+use pinwise_cluster::Nodes;
 use pinwise_hardware::HostBench;
-use pinwise_measure::{Bench, Interrupt, Pace, Unit, Workload, optional_value_or_text};
+use pinwise_measure::{
+    Bench, Interrupt, Pace, Testbed, Unit, WorkingSets, Workload, optional_value_or_text,
+};
 use pinwise_placement::Budget;
 use pinwise_present::{Files, Notice, Planned, Summary, Unfinished, did_you_mean};
 use pinwise_processor::ModelBench;
@@ -41,6 +48,9 @@ pub struct CharacterizeRequest {
     pub stressors: usize,
     /// How it is measured.
     pub conditions: Conditions,
+    /// The nodes that measure. `None`: this machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Nodes>,
 }
 
 /// A part of a characterization: its [`Parent::step`].
@@ -89,6 +99,7 @@ struct Conclusion {
 pub struct PreparedCharacterization {
     request: CharacterizeRequest,
     bench: OpenBench,
+    nodes: Option<OnNodes>,
 }
 
 /// A bench on which nothing was measured yet.
@@ -116,9 +127,10 @@ impl Job for CharacterizeRequest {
         self,
         caller: &Caller,
         _: &Store,
-        _: &mut dyn Events,
+        events: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedCharacterization), JobError> {
-        let bench = open(&self, caller)?;
+        let nodes = on_nodes(&self, None, caller, events)?;
+        let bench = open(&self, caller, nodes.as_ref())?;
         // A misspelt name is found before anything is measured.
         plan(&self, bench.bench())?;
         let new = NewCampaign {
@@ -133,7 +145,7 @@ impl Job for CharacterizeRequest {
             question: serde_json::to_value(&self)?,
             seed: self.conditions.seed,
         };
-        Ok((new, PreparedCharacterization { request: self, bench }))
+        Ok((new, PreparedCharacterization { request: self, bench, nodes }))
     }
 
     fn reopen(
@@ -142,7 +154,8 @@ impl Job for CharacterizeRequest {
         _: &Store,
     ) -> Result<PreparedCharacterization, JobError> {
         let request: Self = stored_campaign::question(info)?;
-        let bench = open(&request, caller)?;
+        let nodes = on_nodes(&request, None, caller, &mut Silent)?;
+        let bench = open(&request, caller, nodes.as_ref())?;
         if Fingerprint::of(bench.bench().machine()).topology
             != Fingerprint::of(&info.new.machine).topology
         {
@@ -151,19 +164,28 @@ impl Job for CharacterizeRequest {
                 info.id.0
             )));
         }
-        Ok(PreparedCharacterization { request, bench })
+        Ok(PreparedCharacterization { request, bench, nodes })
     }
 
     fn conduct(
-        PreparedCharacterization { request, mut bench }: PreparedCharacterization,
+        PreparedCharacterization { request, mut bench, mut nodes }: PreparedCharacterization,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<CharacterizeAnswer, JobError> {
         if let OpenBench::Host(host) = &mut bench {
-            match look_at_caches(host, info, caller, store, events) {
-                Ok(found) => host.know_caches(found),
+            match look_at_caches(host, nodes.as_mut(), info, caller, store, events) {
+                Ok(found) => {
+                    if nodes.take().is_some() {
+                        // Workers that know them, too.
+                        nodes = match on_nodes(&request, Some(found.clone()), caller, events) {
+                            Ok(nodes) => nodes,
+                            Err(error) => return Err(as_parent_error(error, store, info.id)?),
+                        };
+                    }
+                    host.know_caches(found);
+                }
                 Err(error) => return Err(as_parent_error(error, store, info.id)?),
             }
         }
@@ -176,13 +198,24 @@ impl Job for CharacterizeRequest {
         announce(bench, plan, request.conditions, events)?;
         let tasks = plan.tasks(request.conditions);
         let runs = tasks.len() as u64;
-        let mut testbed = Benchmarks::new(bench, request.conditions.fame);
         let mut strategy = PlanRuns::new(plan, tasks.clone());
+        if let (Some(nodes), Some(first)) = (&mut nodes, tasks.first())
+            && let Err(error) = nodes.keep_alike_in(&strategy.trial(first).setting, events)
+        {
+            return Err(as_parent_error(error, store, info.id)?);
+        }
+        let fingerprint = match &nodes {
+            Some(nodes) => nodes.fingerprint(),
+            None => fingerprint(&request, bench.machine()),
+        };
+        let mut own = Benchmarks::new(bench, request.conditions.fame);
+        let testbed: &mut dyn Testbed = match &mut nodes {
+            Some(nodes) => nodes,
+            None => &mut own,
+        };
         let budget = Budget::Measurements(runs);
-        let measured =
-            measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
+        let measured = measure_on(store, info, budget, &mut strategy, testbed, caller, events)?;
         let found = (measured.ending == Ending::Finished).then(|| {
-            let fingerprint = fingerprint(&request, bench.machine());
             let paces = tasks.iter().copied().zip(paces(&measured.records));
             let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
             let excerpt = why_excerpt(&request, plan, bench, &found);
@@ -198,7 +231,11 @@ impl Job for CharacterizeRequest {
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
         let time = time(store, info, &measured.records)?;
-        let ends = EndContext::after(&measured.records);
+        // Nodes may be back when it is resumed.
+        let ends = match &nodes {
+            Some(_) => EndContext::default(),
+            None => EndContext::after(&measured.records),
+        };
         conclude(store, info.id, measured, ends, |_, _| found)?;
         Ok(CharacterizeAnswer {
             campaign: store.get(info.id)?,
@@ -267,12 +304,34 @@ impl Job for CharacterizeRequest {
     }
 }
 
-fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, JobError> {
+/// Starts the workers of a request that names nodes.
+fn on_nodes(
+    request: &CharacterizeRequest,
+    found: Option<WorkingSets>,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<Option<OnNodes>, JobError> {
+    let Some(nodes) = &request.on else { return Ok(None) };
+    let alone = CharacterizeRequest { on: None, ..request.clone() };
+    let asked = WorkerRequest::Characterize { request: alone, found };
+    start_on_nodes(nodes, &asked, caller, events).map(Some)
+}
+
+/// Opens the bench of this machine, or of that of the nodes.
+fn open(
+    request: &CharacterizeRequest,
+    caller: &Caller,
+    nodes: Option<&OnNodes>,
+) -> Result<OpenBench, JobError> {
     let cancelled = caller.interrupt.clone();
     Ok(match &request.model {
         Some(model) => OpenBench::Model(Box::new(ModelBench::new(model.processor()?, cancelled))),
         None => {
-            OpenBench::Host(Box::new(HostBench::new(pinwise_linux::this_machine()?, cancelled)?))
+            let machine = match nodes {
+                Some(nodes) => nodes.machine().clone(),
+                None => pinwise_linux::this_machine()?,
+            };
+            OpenBench::Host(Box::new(HostBench::new(machine, cancelled)?))
         }
     })
 }
@@ -423,13 +482,14 @@ mod tests {
             benchmarks: vec!["intadd".into()],
             stressors: 1,
             conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
+            on: None,
         }
     }
 
     #[test]
     fn a_run_without_a_usable_pace_ends_the_campaign() {
         let (request, caller) = (request(), Caller::default());
-        let bench = open(&request, &caller).unwrap();
+        let bench = open(&request, &caller, None).unwrap();
         let plan = plan(&request, bench.bench()).unwrap();
         let tasks = plan.tasks(request.conditions);
         let mut rounds = PlanRuns::new(&plan, tasks);
@@ -440,7 +500,7 @@ mod tests {
     }
 
     fn model() -> Box<dyn Bench> {
-        match open(&request(), &Caller::default()).unwrap() {
+        match open(&request(), &Caller::default(), None).unwrap() {
             OpenBench::Model(model) => model,
             OpenBench::Host(_) => panic!("a model was asked for"),
         }

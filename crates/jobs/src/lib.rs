@@ -24,6 +24,7 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `custom_testbed`.
+//! - On several nodes: `open_subject/on_nodes` is the coordinator, `node_worker` the other side.
 //! - Paths of a program: `record_branches` has perf record its branches, `paths` reads them.
 //! - Using a plan: `apply`. Before anything is changed: `leftovers`.
 //! - Results: `stored_campaign`, `stored_question`, `plan_file`, `no_plan`, `delete`,
@@ -48,6 +49,7 @@ mod last_comparison;
 mod latency;
 mod leftovers;
 mod no_plan;
+mod node_worker;
 mod open_subject;
 mod output_check;
 mod pairs;
@@ -92,10 +94,12 @@ pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestio
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use leftovers::{data_folder, put_back_leftovers};
 pub use no_plan::NoPlan;
-pub use open_subject::{named_cpus, scope};
+pub use node_worker::serve_as_worker;
+pub use open_subject::{named_cpus, nodes_cost, scope};
 pub use output_check::{check_writable, unwritable_reason};
 pub use pairs::{PairedPrograms, PairsAnswer, PairsRequest, paired_names};
 pub use paths::{PathsError, PathsRequest, profile_paths};
+pub use pinwise_cluster::Nodes;
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};

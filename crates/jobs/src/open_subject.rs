@@ -1,11 +1,13 @@
 //! From a subject to the testbed that measures it.
 //!
-//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Each file has a
-//! testbed, opens it, and answers what a job asks of it besides measurements.
+//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Where a request
+//! names nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed,
+//! opens it, and answers what a job asks of it besides measurements.
 
 mod built_in;
 mod coscheduled;
 mod live;
+mod on_nodes;
 mod paired;
 mod rerun;
 mod simulated;
@@ -13,6 +15,8 @@ mod simulated;
 pub(crate) use coscheduled::{
     ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
+pub use on_nodes::nodes_cost;
+pub(crate) use on_nodes::{OnNodes, start as start_on_nodes};
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
 pub(crate) use simulated::{open_pairs, open_ready, open_smt_core};
@@ -60,6 +64,11 @@ pub(crate) trait OpenSubject: Testbed {
 
     /// Whether it is a program that ran before pinwise and has ended. Then its search cannot go on.
     fn is_gone(&self) -> bool {
+        false
+    }
+
+    /// Whether it is open on other nodes, which may be back when the campaign is resumed.
+    fn is_on_nodes(&self) -> bool {
         false
     }
 
@@ -131,6 +140,9 @@ pub(crate) fn open_with(
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
+    if let Some(nodes) = &request.on {
+        return Ok(Box::new(on_nodes::open(nodes, request, opening, caller, events)?));
+    }
     let interrupt = &caller.interrupt;
     Ok(match &request.subject {
         Subject::Simulated(simulation) => Box::new(simulated::open(simulation, request)?),

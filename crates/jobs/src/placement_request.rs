@@ -9,6 +9,7 @@
 use crate::error::JobError;
 use crate::simulation::SimulationRequest;
 use crate::subject::{RUNTIME_METRIC, Subject};
+use pinwise_cluster::Nodes;
 use pinwise_measure::MemoryPolicy;
 use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_placement::{PlacementQuestion, StrategyName};
@@ -71,6 +72,9 @@ pub struct PlacementRequest {
     /// Where memory lies while an assignment is measured.
     #[serde(default, skip_serializing_if = "MemoryPolicy::is_leave")]
     pub memory: MemoryPolicy,
+    /// The nodes that measure. `None`: this machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Nodes>,
 }
 
 /// The built-in workload if nothing is said.
@@ -127,6 +131,7 @@ impl PlacementRequest {
             floor: None,
             limit: Self::LIMIT,
             memory: MemoryPolicy::default(),
+            on: None,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::open_subject::OpenSubject;
 use pinwise_measure::{
-    Disturbances, Effort, MeasureError, Measurement, OtherLoad, Setting, Testbed, Time, Unit,
-    Workload,
+    Disturbances, Effort, MeasureError, Measurement, NodeResult, OtherLoad, Setting, Testbed, Time,
+    Unit, Workload,
 };
 use pinwise_monitor::OtherLoadWatch;
 use pinwise_topology::Machine;
@@ -73,5 +73,17 @@ impl Testbed for WithOtherLoad<'_> {
         trials: &[(Setting, Effort)],
     ) -> Vec<Result<Measurement, MeasureError>> {
         self.testbed.measure_all(trials)
+    }
+
+    fn nodes(&self) -> Option<usize> {
+        self.testbed.nodes()
+    }
+
+    fn measure_first(
+        &mut self,
+        trials: &[(Setting, Effort)],
+        take: &mut dyn FnMut(NodeResult),
+    ) -> Result<(), MeasureError> {
+        self.testbed.measure_first(trials, take)
     }
 }

@@ -11,6 +11,7 @@ mod interrupt;
 mod measurement;
 mod memory;
 mod microbenchmark;
+mod node_result;
 mod note;
 mod probe;
 mod role_time;
@@ -23,11 +24,12 @@ pub use event_counts::{CounterEvent, EventCounts};
 pub use fame::Fame;
 pub use flat::by_value;
 pub use interrupt::Interrupt;
-pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
+pub use measurement::{Detail, MeasureError, Measurement, Retry, SIZES, Unit};
 pub use memory::{MemoryPolicy, MemoryUse, NodePages};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
+pub use node_result::NodeResult;
 pub use note::{
     LeftAlone, Pinner, ProgramNote, optional_value_or_text, value_or_text, values_or_text,
 };
@@ -171,5 +173,28 @@ pub trait Testbed {
         trials: &[(Setting, Effort)],
     ) -> Vec<Result<Measurement, MeasureError>> {
         trials.iter().map(|(setting, effort)| self.measure(setting, *effort)).collect()
+    }
+
+    /// How many nodes measure at once in real time: one trial at a time on each. `None`: this
+    /// machine does, and [`Self::measure_first`] cannot be used.
+    fn nodes(&self) -> Option<usize> {
+        None
+    }
+
+    /// Measures trials on several nodes until the first has a result. Nodes that are free meanwhile
+    /// begin the others. `take` gets each result when it comes, also of trials that an earlier call
+    /// had begun.
+    ///
+    /// # Errors
+    /// No node is left, or the run was asked to stop.
+    fn measure_first(
+        &mut self,
+        trials: &[(Setting, Effort)],
+        _take: &mut dyn FnMut(NodeResult),
+    ) -> Result<(), MeasureError> {
+        match trials.first() {
+            Some((setting, _)) => Err(MeasureError::unsupported(&self.workload().name, setting)),
+            None => Ok(()),
+        }
     }
 }

@@ -68,7 +68,27 @@ impl Measurement {
     pub fn new(performance: f64, duration: Duration) -> Self {
         Self { performance, duration, spread: None, detail: None }
     }
+
+    /// The measurement, if arithmetic can handle its performance and its spread.
+    ///
+    /// # Errors
+    /// One of them is no number, infinite, or extreme (see [`SIZES`]).
+    pub fn in_range(self) -> Result<Self, MeasureError> {
+        let fits = |value: f64| value == 0.0 || SIZES.contains(&value.abs());
+        let spread = self.spread.unwrap_or(0.0);
+        if fits(self.performance) && spread <= *SIZES.end() {
+            return Ok(self);
+        }
+        let value = if fits(self.performance) { spread } else { self.performance };
+        let message =
+            format!("the metric gave {value:e}, which is not a performance; check --metric");
+        Err(MeasureError::new(Retry::Same, message))
+    }
 }
+
+/// The sizes of performance, other than 0, that arithmetic can handle. The square of the ratio of
+/// any two is finite. Beyond them, means and spreads overflow.
+pub const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
 
 /// What a testbed observed besides performance, as the testbed's own type serializes it.
 ///

@@ -231,6 +231,13 @@ pub enum ProgramNote {
         #[serde(default)]
         of: u64,
     },
+    /// A node of several did not measure, or not to the end.
+    NodeLost {
+        /// Its name.
+        node: String,
+        /// Why, with the remedy, as the error says it.
+        error: String,
+    },
     /// A sentence that begins small and has no full stop. It comes from a store that was written
     /// before notes had kinds, or from a source with only text.
     Text {

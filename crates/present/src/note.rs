@@ -172,6 +172,9 @@ pub fn note(note: &ProgramNote) -> String {
             "NUMA balancing moved {} on this machine: set kernel.numa_balancing to 0",
             figures::counted(*pages, "page")
         ),
+        ProgramNote::NodeLost { node, error } => {
+            format!("node {node} did not measure to the end: {error}")
+        }
         ProgramNote::Text { text } => text.clone(),
     }
 }

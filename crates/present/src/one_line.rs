@@ -107,6 +107,7 @@ fn program_notes() -> Vec<ProgramNote> {
         MemoryNotMoved { share: 0.412 }
         MemoryNotReturned { share: 0.412 }
         NumaBalancing { pages: 39_042, of: 250_000 }
+        NodeLost { node: "h2".into(), error: error() }
         Text { text: text() }
     )
 }
@@ -489,6 +490,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::MetricRenewed { .. }
         | ProgramNote::PeriodStretched { .. }
         | ProgramNote::OneMemoryNode
+        | ProgramNote::NodeLost { .. }
         | ProgramNote::Text { .. } => false,
     }
 }

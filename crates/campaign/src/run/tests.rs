@@ -4,6 +4,7 @@ use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose, Store};
 use pinwise_measure::{Disturbances, Effort, ProgramNote, Setting, Time, Unit, Workload};
+use pinwise_measure::{MeasureError, Measurement, NodeResult};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
@@ -379,5 +380,93 @@ fn measuring_ahead_changes_nothing_but_the_time_it_takes() {
         let id = store.create(&campaign()).unwrap();
         assert_eq!(go_wide(&mut store, id, 3, k).0, records[..k], "stopped after {k}");
         assert_eq!(go_wide(&mut store, id, 4, usize::MAX).0, records, "stopped after {k}");
+    }
+}
+
+/// Three nodes that end in another order than they begin. Each performance is unique.
+struct Several {
+    replay: Wide,
+    begun: Vec<(Setting, Effort)>,
+    measured: u32,
+}
+
+impl Testbed for Several {
+    fn machine(&self) -> &Machine {
+        self.replay.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.replay.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.replay.unit()
+    }
+    fn measure(&mut self, _: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        panic!("the nodes measure")
+    }
+    fn nodes(&self) -> Option<usize> {
+        Some(3)
+    }
+    fn measure_first(
+        &mut self,
+        trials: &[(Setting, Effort)],
+        take: &mut dyn FnMut(NodeResult),
+    ) -> Result<(), MeasureError> {
+        let mut flying = self.begun.clone();
+        for trial in trials {
+            match flying.iter().position(|begun| begun == trial) {
+                Some(place) => drop(flying.swap_remove(place)),
+                None if self.begun.len() < 3 => self.begun.push(trial.clone()),
+                None => (),
+            }
+        }
+        while let Some((setting, effort)) = self.begun.pop() {
+            self.measured += 1;
+            let performance = f64::from(self.measured);
+            let first = (setting.clone(), effort) == trials[0];
+            let outcome = Ok(Measurement::new(performance, Duration::from_millis(1)));
+            take(NodeResult { node: format!("h{}", self.begun.len()), setting, effort, outcome });
+            if first {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Stopped after any record and resumed: no result is lost, none is in two records.
+#[test]
+fn a_result_of_a_node_is_kept_when_it_comes_and_used_once() {
+    for stop_after in 0..20 {
+        let (_folder, mut store, id) = store();
+        let NewCampaign { machine, workload, unit, .. } = campaign();
+        let disturbance = Disturbance { noise: 0.0, drift: 0.0, misses: 0.0, seed: 5 };
+        let population = [(Assignment::new(vec![0, 1]), 10.0)];
+        let replay = Replay::new(machine, workload, unit, population, vec![15.0], disturbance);
+        let replay = Wide { replay, width: 1, batches: Vec::new() };
+        let mut testbed = Several { replay, begun: Vec::new(), measured: 0 };
+        let mut records = Vec::new();
+        for stop_after in [stop_after, usize::MAX] {
+            let made = std::cell::Cell::new(store.records(id).unwrap().len());
+            let stop = || made.get() >= stop_after;
+            let mut observe = |_: &Record| made.set(made.get() + 1);
+            let strategy = &mut Rounds::default();
+            let clock = || Duration::ZERO;
+            records =
+                run(&mut store, id, strategy, &mut testbed, &clock, &stop, &mut observe).unwrap().1;
+            // A node that a dead coordinator had does not measure for the next one.
+            testbed.begun.clear();
+        }
+        let value = |record: &Record| record.outcome.as_ref().unwrap().performance as u32;
+        let mut used: Vec<u32> = records.iter().map(value).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.len(), records.len(), "none in two records");
+        let waiting = store.journal(id).unwrap().kept_results().unwrap().len();
+        assert_eq!(records.len() + waiting, testbed.measured as usize, "none lost");
+        let nodes = store.record_nodes(id).unwrap();
+        assert_eq!(nodes.len(), records.len());
+        assert!(nodes.values().any(|node| node == "h2"), "{nodes:?}");
+        store.delete(id).unwrap();
+        assert!(!store.record_nodes(id).is_ok_and(|nodes| !nodes.is_empty()));
     }
 }

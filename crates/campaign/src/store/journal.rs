@@ -2,7 +2,7 @@
 
 use super::{CampaignId, CampaignState, Store, StoreError};
 use crate::{CampaignLock, Journal, Record};
-use pinwise_measure::Disturbances;
+use pinwise_measure::{Disturbances, NodeResult};
 
 /// A campaign of a [`Store`] that this process adds records to. No other process can meanwhile.
 #[derive(Debug)]
@@ -56,5 +56,17 @@ impl Journal for StoreJournal<'_> {
 
     fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {
         self.store.sync_each(each)
+    }
+
+    fn keep_result(&mut self, result: &NodeResult) -> Result<u64, StoreError> {
+        self.store.keep_result(self.id, result)
+    }
+
+    fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError> {
+        self.store.kept_results(self.id)
+    }
+
+    fn use_result(&mut self, result: u64, record: u64) -> Result<(), StoreError> {
+        self.store.use_result(self.id, result, record)
     }
 }

@@ -135,7 +135,7 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
     }
 }
 
-fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
+pub(super) fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
     if let Some(rest) = text.strip_prefix(NUMBER) {
         let (n, placed) = rest.split_once(' ').map_or((rest, None), |(n, on)| (n, Some(on)));
         let n = if n == DEFAULT { None } else { Some(n.parse()?) };
@@ -215,7 +215,7 @@ fn worded<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result
         .map_err(|error| malformed(column, error))
 }
 
-fn malformed(
+pub(super) fn malformed(
     column: usize,
     error: impl std::error::Error + Send + Sync + 'static,
 ) -> rusqlite::Error {

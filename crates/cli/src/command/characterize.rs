@@ -5,6 +5,7 @@ mod text;
 
 use crate::events;
 use crate::machine::Simulated;
+use crate::node_arguments::NodeArguments;
 use crate::number_argument::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
@@ -57,6 +58,8 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    nodes: NodeArguments,
+    #[command(flatten)]
     store: StoreArguments,
     /// Also write a page with heat maps of the slowdowns to FILE
     #[arg(long, value_name = "FILE")]
@@ -82,6 +85,7 @@ impl Characterize {
                 rounds: self.rounds.map_or(default, usize::from),
                 seed: self.seed,
             },
+            on: self.nodes.nodes()?,
         })
     }
 

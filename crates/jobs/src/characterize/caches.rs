@@ -5,6 +5,7 @@ use crate::campaign_run::{EndContext, answered, measure_on, unanswered};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::Caller;
+use crate::open_subject::OnNodes;
 use crate::stored_campaign;
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
@@ -19,9 +20,10 @@ use pinwise_topology::{CpuId, Machine};
 use std::time::Instant;
 
 /// Measures how much the first context gets of its caches. This is a part of the campaign `info`.
-/// If the part has been measured, reads it.
+/// If the part has been measured, reads it. Where there are `nodes`, one of them looks.
 pub(super) fn look_at_caches(
     host: &HostBench,
+    nodes: Option<&mut OnNodes>,
     info: &CampaignInfo,
     caller: &Caller,
     store: &mut Store,
@@ -35,9 +37,13 @@ pub(super) fn look_at_caches(
     }
     let _lock = store.lock(part.id)?;
     outlook(events, &Notice::MeasuringCaches)?;
-    let mut testbed = Caches { host, workload: no_workload(), unit: part.new.unit.clone() };
-    let (mut strategy, budget) = (Look(testbed.host.first()), Budget::Measurements(1));
-    let measured = measure_on(store, &part, budget, &mut strategy, &mut testbed, caller, events)?;
+    let mut own = Caches::new(host);
+    let testbed: &mut dyn Testbed = match nodes {
+        Some(nodes) => nodes,
+        None => &mut own,
+    };
+    let (mut strategy, budget) = (Look(host.first()), Budget::Measurements(1));
+    let measured = measure_on(store, &part, budget, &mut strategy, testbed, caller, events)?;
     let found = measured.records.iter().rev().find_map(looked);
     let Some(found) = found else {
         return Err(unanswered(
@@ -74,10 +80,16 @@ impl Strategy for Look {
 }
 
 /// The caches of this machine as a testbed.
-struct Caches<'a> {
+pub(super) struct Caches<'a> {
     host: &'a HostBench,
     workload: Workload,
     unit: Unit,
+}
+
+impl<'a> Caches<'a> {
+    pub(super) fn new(host: &'a HostBench) -> Self {
+        Self { host, workload: no_workload(), unit: Unit::cost(host.unit().name()) }
+    }
 }
 
 impl Testbed for Caches<'_> {

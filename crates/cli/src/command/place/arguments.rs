@@ -3,6 +3,7 @@
 use super::blackbox::BlackBoxArguments;
 use super::search::SearchArguments;
 use super::subject::SubjectArguments;
+use crate::node_arguments::NodeArguments;
 use crate::output::Usage;
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
@@ -55,6 +56,8 @@ pub(crate) struct Place {
         help_heading = "Target"
     )]
     memory: MemoryArgument,
+    #[command(flatten, next_help_heading = "Target")]
+    pub(super) nodes: NodeArguments,
     /// Choose how to search
     #[arg(
         long,
@@ -148,7 +151,7 @@ impl Place {
             ));
         }
         if !matches!(self.strategy, StrategyArgument::Blackbox) {
-            self.blackbox.refuse()?;
+            self.blackbox.refuse(self.nodes.nodes()?.is_some())?;
         }
         let strategy = match self.strategy {
             StrategyArgument::Auto => StrategyName::Auto,
@@ -164,6 +167,7 @@ impl Place {
             MemoryArgument::Follow => MemoryPolicy::Follow,
             MemoryArgument::Interleave => MemoryPolicy::Interleave,
         };
+        request.on = self.nodes.nodes()?;
         request.question = PlacementQuestion {
             budget: self.search.budget.unwrap_or(request.question.budget),
             start: self.first_look,

@@ -1,0 +1,85 @@
+//! Results of several nodes. They come in any order, and wait until the strategy asks for them.
+
+use super::row::{assignment_text, parsed, setting, text};
+use super::{CampaignId, Store, StoreError};
+use pinwise_measure::{Effort, NodeResult};
+use std::collections::BTreeMap;
+
+impl Store {
+    /// Keeps a result that waits. Durable when this returns. Returns its number in the campaign.
+    pub(crate) fn keep_result(
+        &mut self,
+        id: CampaignId,
+        result: &NodeResult,
+    ) -> Result<u64, StoreError> {
+        self.upgrade()?;
+        let (assignment, outcome) = (assignment_text(&result.setting), text(&result.outcome));
+        self.sql(|connection| {
+            // Added since the format began; older versions do not miss it, so the format stays.
+            connection.execute_batch(include_str!("result.sql"))?;
+            connection.query_row(
+                "INSERT INTO result (campaign, number, node, assignment, windows, outcome)
+                 SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3, ?4, ?5
+                 FROM result WHERE campaign = ?1 RETURNING number",
+                (id.0, &result.node, assignment, result.effort.windows, outcome),
+                |row| row.get::<_, i64>(0).map(|number| number as u64),
+            )
+        })
+    }
+
+    /// The results of a campaign that wait, with their numbers.
+    pub(crate) fn kept_results(
+        &self,
+        id: CampaignId,
+    ) -> Result<Vec<(u64, NodeResult)>, StoreError> {
+        if !self.has_table("result")? {
+            return Ok(Vec::new());
+        }
+        self.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT number, node, assignment, windows, outcome FROM result WHERE campaign = ?1
+                 AND (record IS NULL OR record NOT IN
+                     (SELECT number FROM record WHERE campaign = ?1)) ORDER BY number",
+            )?;
+            let result = |row: &rusqlite::Row<'_>| {
+                let text: String = row.get(2)?;
+                let setting = setting(&text).map_err(|error| super::row::malformed(2, error))?;
+                let effort = Effort { windows: row.get(3)? };
+                let result =
+                    NodeResult { node: row.get(1)?, setting, effort, outcome: parsed(row, 4)? };
+                Ok((row.get::<_, i64>(0)? as u64, result))
+            };
+            statement.query_map([id.0], result)?.collect()
+        })
+    }
+
+    /// A result becomes a record, which is appended next.
+    pub(crate) fn use_result(
+        &mut self,
+        id: CampaignId,
+        result: u64,
+        record: u64,
+    ) -> Result<(), StoreError> {
+        let of = "UPDATE result SET record = ? WHERE campaign = ? AND number = ?";
+        self.sql(|connection| {
+            connection.execute(of, (record as i64, id.0, result as i64)).map(drop)
+        })
+    }
+
+    /// The nodes that measured the records of a campaign, by the records' numbers. Records of a
+    /// campaign on one machine have none.
+    pub fn record_nodes(&self, id: CampaignId) -> Result<BTreeMap<u64, String>, StoreError> {
+        if !self.has_table("result")? {
+            return Ok(BTreeMap::new());
+        }
+        self.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT record.number, node FROM result JOIN record
+                 ON record.campaign = result.campaign AND record.number = result.record
+                 WHERE result.campaign = ?",
+            )?;
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
+            statement.query_map([id.0], row)?.collect()
+        })
+    }
+}

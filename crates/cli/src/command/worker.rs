@@ -1,0 +1,24 @@
+//! `pinwise worker`: what runs on the nodes of a campaign. People do not type it.
+
+use crate::events;
+use clap::Args;
+use std::io;
+
+/// Measure for a pinwise on another machine, over standard input and output
+#[derive(Args)]
+pub(crate) struct Worker {}
+
+impl Worker {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let caller = events::caller(None)?;
+        let name = rustix::system::uname();
+        let host = name.nodename().to_string_lossy();
+        // What a person typed it for is said at once.
+        if rustix::termios::isatty(io::stdin()) {
+            anyhow::bail!("worker is started by --on, over ssh or Slurm: see place --help");
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        pinwise_jobs::serve_as_worker(io::stdin(), io::stdout(), version, &host, &caller)?;
+        Ok(())
+    }
+}

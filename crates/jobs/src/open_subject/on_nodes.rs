@@ -1,0 +1,241 @@
+//! A subject that is open on several nodes. Each has a worker, which opened the same request.
+//!
+//! In virtual time trials are split over all, and the results are those of one machine, bit for
+//! bit. In real time each node measures one trial at a time. First every node measures the same
+//! setting a few times: one whose performance differs is set aside.
+
+use super::{OpenSubject, Opening};
+use crate::error::JobError;
+use crate::events::{Events, note};
+use crate::job::Caller;
+use crate::node_worker::{OpenFacts, WorkerRequest};
+use crate::placement_request::PlacementRequest;
+use crate::subject::Subject;
+use pinwise_cluster::{NodeError, NodeLoss, Nodes, OwnProgram, REFERENCES, Workers};
+use pinwise_measure::{
+    Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, NodeResult, ProgramNote,
+    Setting, Testbed, Time, Unit, Workload,
+};
+use pinwise_placement::Budget;
+use pinwise_present::NodesOutlook;
+use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// See the module.
+pub(crate) struct OnNodes {
+    workers: Workers,
+    machine: Machine,
+    fingerprint: Fingerprint,
+    workload: Workload,
+    unit: Unit,
+    facts: OpenFacts,
+    /// Whether time is virtual: it stays so where no node is left.
+    simulated: bool,
+    number: u64,
+}
+
+/// Starts workers that open `request`, and says which nodes do not take part.
+///
+/// # Errors
+/// No node is left, or the user asked to stop.
+pub(crate) fn start(
+    nodes: &Nodes,
+    request: &WorkerRequest,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<OnNodes, JobError> {
+    let program = caller.program()?;
+    let own = OwnProgram::read(&program, env!("CARGO_PKG_VERSION")).map_err(|error| {
+        JobError::failed(format!("cannot read this program's own file: {error}"))
+    })?;
+    let job = format!("pinwise-{}", pinwise_campaign::unpredictable());
+    let request = serde_json::to_value(request)?;
+    let workers = Workers::start(nodes, own, job, &request, &caller.interrupt).map_err(
+        |error| match error {
+            NodeError { loss: NodeLoss::Interrupted, .. } => JobError::nothing_measured(false),
+            error => JobError::failed(error),
+        },
+    )?;
+    for lost in workers.lost() {
+        note(events, lost.note())?;
+    }
+    let Some(first) = workers.first().cloned() else {
+        return Err(JobError::failed("no node is left that measures"));
+    };
+    Ok(OnNodes {
+        simulated: first.width.is_some(),
+        machine: first.machine,
+        fingerprint: first.fingerprint,
+        workload: first.workload,
+        unit: first.unit,
+        facts: serde_json::from_value::<Option<_>>(first.facts)?.unwrap_or_default(),
+        number: 0,
+        workers,
+    })
+}
+
+/// Opens the subject of a request on its nodes.
+pub(super) fn open(
+    nodes: &Nodes,
+    request: &PlacementRequest,
+    opening: Opening,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<OnNodes, JobError> {
+    if !matches!(request.subject, Subject::Simulated(_) | Subject::Rerun(_)) {
+        return Err(JobError::usage(
+            "--on measures commands that are started anew, and models: use -- CMD without \
+             --metric or with --per-run, or --machine MODEL",
+        ));
+    }
+    if request.memory != MemoryPolicy::Leave {
+        return Err(JobError::usage(
+            "--memory is not known on several nodes: leave it or --on out",
+        ));
+    }
+    let alone = PlacementRequest { on: None, ..request.clone() };
+    let asked = WorkerRequest::Place { request: Box::new(alone), threads: opening.threads };
+    let mut subject = start(nodes, &asked, caller, events)?;
+    subject.keep_alike_in(&Setting::Unpinned, events)?;
+    Ok(subject)
+}
+
+/// What a placement on its nodes takes at most. Measures one model on this machine, and no program.
+///
+/// # Errors
+/// The request names no nodes, or a model that cannot be opened.
+pub fn nodes_cost(request: &PlacementRequest, caller: &Caller) -> Result<NodesOutlook, JobError> {
+    let Some(nodes) = request.on.as_ref().map(Nodes::count) else {
+        return Err(JobError::usage("the request names no nodes: add --on"));
+    };
+    let measurements = match request.question.budget {
+        Budget::Measurements(most) => most,
+        Budget::Time(time) => {
+            let seconds = Some(time.as_secs_f64());
+            let (measurements, seconds_on_one) = (None, seconds);
+            return Ok(NodesOutlook { nodes, measurements, seconds_on_one, seconds });
+        }
+    };
+    let each = match &request.subject {
+        Subject::Simulated(_) => {
+            let alone = PlacementRequest { on: None, ..request.clone() };
+            super::open(&alone, caller)?.simulating()
+        }
+        _ => None,
+    };
+    let seconds_on_one = each.map(|each| each.as_secs_f64() * measurements as f64);
+    let seconds = seconds_on_one.map(|seconds| seconds / nodes as f64);
+    Ok(NodesOutlook { nodes, measurements: Some(measurements), seconds_on_one, seconds })
+}
+
+impl OnNodes {
+    /// Sets nodes aside whose performance differs in `setting`. In virtual time they are all equal.
+    ///
+    /// # Errors
+    /// No node is left, or the user asked to stop.
+    pub(crate) fn keep_alike_in(
+        &mut self,
+        setting: &Setting,
+        events: &mut dyn Events,
+    ) -> Result<(), JobError> {
+        if self.simulated || self.workers.count() < 2 {
+            return Ok(());
+        }
+        let known = self.workers.lost().len();
+        self.workers.keep_alike_in(setting, Effort::default(), REFERENCES)?;
+        for lost in &self.workers.lost()[known..] {
+            note(events, lost.note())?;
+        }
+        Ok(())
+    }
+}
+
+impl Testbed for OnNodes {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let mut outcomes = self.measure_all(&[(setting.clone(), effort)]);
+        outcomes.pop().unwrap_or_else(|| Err(MeasureError::interrupted()))
+    }
+
+    fn profiles(&self) -> bool {
+        self.facts.profiles
+    }
+
+    fn restart(&self) -> Option<Duration> {
+        self.facts.restart
+    }
+
+    fn time(&self) -> Time {
+        match self.workers.width() {
+            Some(width) if self.simulated => Time::Virtual { width: width.max(1) },
+            _ => Time::Real,
+        }
+    }
+
+    fn disturbances(&self) -> Disturbances {
+        self.workers.disturbances()
+    }
+
+    fn seek(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    fn measure_all(
+        &mut self,
+        trials: &[(Setting, Effort)],
+    ) -> Vec<Result<Measurement, MeasureError>> {
+        let first = self.number;
+        self.number += trials.len() as u64;
+        self.workers.measure_all(first, trials)
+    }
+
+    fn nodes(&self) -> Option<usize> {
+        (!self.simulated).then(|| self.workers.count().max(1))
+    }
+
+    fn measure_first(
+        &mut self,
+        trials: &[(Setting, Effort)],
+        take: &mut dyn FnMut(NodeResult),
+    ) -> Result<(), MeasureError> {
+        self.workers.measure_first(trials, take)
+    }
+}
+
+impl OpenSubject for OnNodes {
+    fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        self.facts.affinities.clone()
+    }
+
+    fn notes(&self) -> Vec<ProgramNote> {
+        self.facts.notes.clone()
+    }
+
+    fn is_on_nodes(&self) -> bool {
+        true
+    }
+
+    fn each(&self, _period: Duration) -> Duration {
+        self.facts.each
+    }
+
+    fn experiment(&self, _period: Duration) -> Option<Duration> {
+        self.facts.experiment
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint.clone()
+    }
+}
