@@ -35,8 +35,8 @@ pub trait Strategy {
     fn step(&mut self, history: &[Record]) -> Step;
 
     /// At most that many trials that it will probably propose after the last one. Where time is
-    /// virtual, or there are several nodes, they are measured together with that trial. A wrong guess costs its measurement and
-    /// changes nothing else.
+    /// virtual, or there are several nodes, they are measured together with that trial. A wrong
+    /// guess costs its measurement and changes nothing else.
     fn foresee(&self, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
@@ -67,13 +67,14 @@ pub enum Ending {
 ///
 /// *Nodes.* Where a testbed has several ([`Testbed::nodes`]), they measure foreseen trials at the
 /// same time as the proposed one. A result that comes early is durable at once
-/// ([`Journal::keep_result`]), and waits until its trial is proposed. The time of a record ends when
-/// it does. A resumed campaign takes the results that wait.
+/// ([`Journal::keep_result`]), and waits until its trial is proposed. The time of a record ends
+/// when it does. A resumed campaign takes the results that wait.
 ///
 /// *Failures.* A failure of [`Retry::Same`] or [`Retry::Later`] is recorded. The trial is then
-/// tried again, [`TRIES`] times in all. [`Retry::Other`] and [`MeasureError::expired`] are recorded
-/// and left to the strategy. [`Retry::Never`] and interruptions say nothing about the setting and
-/// are not recorded. A resumed campaign tries that trial first.
+/// tried again, [`TRIES`] times in all. [`Retry::Other`] and
+/// [`pinwise_measure::MeasureError::expired`] are recorded and left to the strategy.
+/// [`Retry::Never`] and interruptions say nothing about the setting and are not recorded. A resumed
+/// campaign tries that trial first.
 ///
 /// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
 /// campaign that is killed and resumed still knows those of its earlier sessions

@@ -42,6 +42,7 @@ targets! {
     counter_model: "../../../fuzz/targets/counter_model.rs",
     cpuset: "../../../fuzz/targets/cpuset.rs",
     estimate: "../../../fuzz/targets/estimate.rs",
+    frame: "../../../fuzz/targets/frame.rs",
     hwloc_xml: "../../../fuzz/targets/hwloc_xml.rs",
     latency: "../../../fuzz/targets/latency.rs",
     metric: "../../../fuzz/targets/metric.rs",

@@ -207,7 +207,7 @@ mod tests {
                     prop_assert_eq!(results.insert(trial.ticket, trial.number), None);
                 }
             }
-            prop_assert_eq!(results.keys().copied().collect::<Vec<_>>(), tickets.collect::<Vec<_>>());
+            prop_assert!(results.keys().copied().eq(tickets));
         }
     }
 }

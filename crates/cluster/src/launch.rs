@@ -78,7 +78,7 @@ pub enum NodeLoss {
     #[error("nothing was heard from it for {} s: check the node and the network", .0.as_secs())]
     Silent(Duration),
     /// The connection ended.
-    #[error("the connection was lost{}", .0.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
+    #[error("the connection was lost ({})", .0.as_deref().unwrap_or("without a word"))]
     Gone(Option<String>),
     /// It sent what is no message.
     #[error("it sent {0}: something prints on its standard output, such as a login script")]
@@ -174,7 +174,7 @@ fn plain(letter: char) -> char {
 
 /// A worker that was started, before its first message.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub(crate) struct LaunchedWorker {
     pub(crate) child: Child,
     pub(crate) said: Said,
 }
@@ -186,7 +186,7 @@ pub(crate) fn launch(
     own: &OwnProgram,
     job: &str,
     interrupt: &Interrupt,
-) -> Result<Launched, NodeLoss> {
+) -> Result<LaunchedWorker, NodeLoss> {
     let (mut command, client, other) = match nodes {
         Nodes::Ssh(hosts) => {
             let host = &hosts[number];
@@ -230,14 +230,14 @@ fn start(
     mut command: Command,
     client: &'static str,
     other: &'static str,
-) -> Result<Launched, NodeLoss> {
+) -> Result<LaunchedWorker, NodeLoss> {
     command.stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => NodeLoss::NoClient(client, other),
         _ => NodeLoss::NotStarted(client, error),
     })?;
     let said = child.stderr.take().map(Said::collect).unwrap_or_default();
-    Ok(Launched { child, said })
+    Ok(LaunchedWorker { child, said })
 }
 
 /// How often a child that should end soon is looked at.
@@ -250,7 +250,7 @@ fn run(
     interrupt: &Interrupt,
 ) -> Result<(ExitStatus, String, Said), NodeLoss> {
     command.stdin(input).stdout(Stdio::piped());
-    let Launched { mut child, said } = start(command, "ssh", "slurm")?;
+    let LaunchedWorker { mut child, said } = start(command, "ssh", "slurm")?;
     let printed = child.stdout.take().map(Said::collect).unwrap_or_default();
     loop {
         match child.try_wait() {

@@ -4,8 +4,8 @@
 //! differ. Then how fast they are: each measures one and the same setting a few times.
 //!
 //! *Method.* With k values on each of n nodes, the standard deviation within nodes is pooled over
-//! all: s, with n(k-1) degrees of freedom. The mean of a node differs from the mean of all others by
-//! chance with a standard error of s √(1/k + 1/(k(n-1))). A node is unlike if it differs by more
+//! all: s, with n(k-1) degrees of freedom. The mean of a node differs from the mean of all others
+//! by chance with a standard error of s √(1/k + 1/(k(n-1))). A node is unlike if it differs by more
 //! than [`ERRORS`] of these, and by more than [`NOTABLE`] of the others' mean. The most deviating
 //! node goes first; then the rest is judged again. Of two nodes nobody knows which one is at fault:
 //! the first that was named stays.

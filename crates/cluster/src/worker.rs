@@ -1,8 +1,8 @@
 //! The loop of a worker: it opens one request and measures what the coordinator sends.
 //!
 //! A thread reads, so that the worker answers a ping while it measures. Where the connection ends,
-//! for whatever reason, that thread asks the measurement to stop. Then the testbed is dropped, which
-//! puts everything back, and the worker ends. No worker outlives its coordinator.
+//! for whatever reason, that thread asks the measurement to stop. Then the testbed is dropped,
+//! which puts everything back, and the worker ends. No worker outlives its coordinator.
 
 use crate::message::{FrameError, FromWorker, Opened, PROTOCOL, ToWorker, read_frame, write_frame};
 use pinwise_measure::{Interrupt, MeasureError, Measurement, Retry, Testbed, Time};
@@ -20,13 +20,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A connection with a coordinator that has asked to open something.
 pub struct Session {
     orders: Receiver<ToWorker>,
-    output: Output,
+    output: SharedOutput,
     interrupt: Interrupt,
 }
 
-type Output = Arc<Mutex<Box<dyn Write + Send>>>;
+type SharedOutput = Arc<Mutex<Box<dyn Write + Send>>>;
 
-fn say(output: &Output, message: &FromWorker) -> Result<(), FrameError> {
+fn say(output: &SharedOutput, message: &FromWorker) -> Result<(), FrameError> {
     write_frame(&mut *output.lock().unwrap_or_else(PoisonError::into_inner), message)
 }
 
@@ -44,7 +44,7 @@ pub fn serve(
     interrupt: &Interrupt,
     open: impl FnOnce(Value, Session) -> Result<(), FrameError>,
 ) -> Result<(), FrameError> {
-    let output: Output = Arc::new(Mutex::new(Box::new(output)));
+    let output: SharedOutput = Arc::new(Mutex::new(Box::new(output)));
     let (version, host) = (version.to_owned(), host.to_owned());
     say(&output, &FromWorker::Hello { protocol: PROTOCOL, version, host })?;
     let (sender, orders) = channel();

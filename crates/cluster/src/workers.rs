@@ -6,7 +6,9 @@
 //! is left, the error names the node that was lost last, and why.
 
 use crate::dispatch::Dispatch;
-use crate::launch::{Launched, NodeLoss, OwnProgram, Said, before_hello, cancel_jobs, launch};
+use crate::launch::{
+    LaunchedWorker, NodeLoss, OwnProgram, Said, before_hello, cancel_jobs, launch,
+};
 use crate::likeness::{NodeDifference, difference};
 use crate::message::{FrameError, FromWorker, Opened, PROTOCOL, ToWorker, read_frame, write_frame};
 use crate::node::Nodes;
@@ -133,6 +135,9 @@ impl Workers {
             let node = name(0);
             return Err(NodeError { node, loss: NodeLoss::Interrupted });
         }
+        // The first that was named comes first, whoever was quicker.
+        let names: Vec<String> = (0..nodes.count()).map(name).collect();
+        all.lost.sort_by_key(|lost| names.iter().position(|name| *name == lost.node));
         all.keep_alike();
         if all.count() > 0 {
             return Ok(all);
@@ -144,7 +149,7 @@ impl Workers {
     fn connect(
         &mut self,
         node: String,
-        Launched { mut child, said }: Launched,
+        LaunchedWorker { mut child, said }: LaunchedWorker,
         sender: Sender<(usize, Result<FromWorker, FrameError>)>,
     ) {
         let (worker, input) = (self.workers.len(), child.stdin.take());
@@ -531,7 +536,7 @@ impl Drop for Workers {
         let workers = &mut self.workers;
         let mut wait = |until: Instant| loop {
             let runs = |worker: &mut ConnectedWorker| matches!(worker.child.try_wait(), Ok(None));
-            let any = workers.iter_mut().fold(false, |any, worker| runs(worker) || any);
+            let any = workers.iter_mut().any(runs);
             if !any || Instant::now() >= until {
                 break any;
             }

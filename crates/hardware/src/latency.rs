@@ -281,7 +281,8 @@ pub fn directed_latency(
     Ok(DirectedLatency { from, to, lines, waited: waited.max(follower_waited) })
 }
 
-type Worker<'scope, T> = std::thread::ScopedJoinHandle<'scope, Result<(T, f64), LatencyRunError>>;
+type LatencyWorker<'scope, T> =
+    std::thread::ScopedJoinHandle<'scope, Result<(T, f64), LatencyRunError>>;
 
 /// Runs `work` on a context. Returns its result, and the share of the time that it waited for its
 /// CPU.
@@ -290,7 +291,7 @@ fn spawn<'scope, 'env, T: Send + 'scope>(
     cpu: CpuId,
     signals: &'scope Signals<'_>,
     work: impl FnOnce() -> T + Send + 'scope,
-) -> io::Result<Worker<'scope, T>> {
+) -> io::Result<LatencyWorker<'scope, T>> {
     std::thread::Builder::new().name("latency".into()).spawn_scoped(scope, move || {
         let this = Tid(rustix::thread::gettid().as_raw_nonzero().get());
         affinity::set(this, &CpuSet::from_iter([cpu])).inspect_err(|_| signals.stop())?;

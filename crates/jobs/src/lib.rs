@@ -93,7 +93,7 @@ pub use latency::{LatencyAnswer, LatencyRequest};
 pub use leftovers::{data_folder, put_back_leftovers};
 pub use no_plan::NoPlan;
 pub use node_worker::serve_as_worker;
-pub use open_subject::{named_cpus, scope};
+pub use open_subject::{named_cpus, nodes_cost, scope};
 pub use output_check::{check_writable, unwritable_reason};
 pub use pairs::{PairedPrograms, PairsAnswer, PairsRequest, paired_names};
 pub use paths::{PathsError, PathsRequest, profile_paths};

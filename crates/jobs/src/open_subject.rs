@@ -1,8 +1,8 @@
 //! From a subject to the testbed that measures it.
 //!
-//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Where a request names
-//! nodes, `on_nodes` has a worker on each open the same request. Each file has a
-//! testbed, opens it, and answers what a job asks of it besides measurements.
+//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Where a request
+//! names nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed,
+//! opens it, and answers what a job asks of it besides measurements.
 
 mod built_in;
 mod coscheduled;
@@ -15,6 +15,7 @@ mod simulated;
 pub(crate) use coscheduled::{
     ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
+pub use on_nodes::nodes_cost;
 pub(crate) use on_nodes::{OnNodes, start as start_on_nodes};
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;

@@ -8,9 +8,9 @@
 //! The result of a measurement depends on its setting, effort and number alone. So the records do
 //! not depend on how many are measured at once, nor on whether the foreseen trials came.
 //!
-//! If time is real, one machine measures nothing ahead. Several nodes do: each measures one trial at
-//! a time. Every result is kept in the journal when it comes, and used once. One that was foreseen
-//! and is not wanted in the end stays there.
+//! If time is real, one machine measures nothing ahead. Several nodes do: each measures one trial
+//! at a time. Every result is kept in the journal when it comes, and used once. One that was
+//! foreseen and is not wanted in the end stays there.
 
 use crate::{Journal, StoreError, Strategy, Trial};
 use pinwise_measure::{

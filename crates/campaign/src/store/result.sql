@@ -1,6 +1,6 @@
--- Results that came from one of several nodes, each in the order of its arrival. One whose record does
--- not exist (yet) waits for its turn. No REFERENCES: versions that do not know this table can delete
--- a campaign.
+-- Results that came from one of several nodes, each in the order of its arrival. One whose record
+-- does not exist (yet) waits for its turn. No REFERENCES: versions that do not know this table can
+-- delete a campaign.
 CREATE TABLE IF NOT EXISTS result (
     campaign   INTEGER NOT NULL,
     number     INTEGER NOT NULL, -- position in the campaign, from 0

@@ -1,8 +1,8 @@
 -- The store of pinwise. Every measurement is one row of `record`; ask it with the sqlite3 shell:
 --   SELECT assignment, count(*), avg(performance) FROM record
 --   WHERE campaign = 1 GROUP BY assignment ORDER BY 3 DESC;
--- Three tables are made when they are needed: `machine` (machine.sql), `part` (part.sql) and `result`
--- (result.sql).
+-- Three tables are made when they are needed: `machine` (machine.sql), `part` (part.sql) and
+-- `result` (result.sql).
 CREATE TABLE campaign (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     started    INTEGER NOT NULL DEFAULT (unixepoch()), -- seconds since the Unix epoch

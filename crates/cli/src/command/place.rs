@@ -28,6 +28,14 @@ use std::path::Path;
 
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if self.blackbox.dry_run && self.request()?.on.is_some() {
+            let (request, caller) = (self.request()?, events::caller(self.store.named())?);
+            let outlook = pinwise_jobs::nodes_cost(&request, &caller).map_err(events::failed)?;
+            return match self.json {
+                true => output::print_json(&outlook),
+                false => output::print(&pinwise_present::nodes_outlook(&outlook)),
+            };
+        }
         if self.blackbox.dry_run {
             return self.print_profiling_cost();
         }

@@ -13,6 +13,10 @@ impl Worker {
         let caller = events::caller(None)?;
         let name = rustix::system::uname();
         let host = name.nodename().to_string_lossy();
+        // What a person typed it for is said at once.
+        if rustix::termios::isatty(io::stdin()) {
+            anyhow::bail!("worker is started by --on, over ssh or Slurm: see place --help");
+        }
         let version = env!("CARGO_PKG_VERSION");
         pinwise_jobs::serve_as_worker(io::stdin(), io::stdout(), version, &host, &caller)?;
         Ok(())

@@ -1,8 +1,8 @@
 //! A subject that is open on several nodes. Each has a worker, which opened the same request.
 //!
-//! In virtual time trials are split over all, and the results are those of one machine, bit for bit.
-//! In real time each node measures one trial at a time. First every node measures the same setting a
-//! few times: one whose performance differs is set aside.
+//! In virtual time trials are split over all, and the results are those of one machine, bit for
+//! bit. In real time each node measures one trial at a time. First every node measures the same
+//! setting a few times: one whose performance differs is set aside.
 
 use super::{OpenSubject, Opening};
 use crate::error::JobError;
@@ -16,6 +16,8 @@ use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, NodeResult, ProgramNote,
     Setting, Testbed, Time, Unit, Workload,
 };
+use pinwise_placement::Budget;
+use pinwise_present::NodesOutlook;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -67,7 +69,7 @@ pub(crate) fn start(
         fingerprint: first.fingerprint,
         workload: first.workload,
         unit: first.unit,
-        facts: serde_json::from_value(first.facts)?,
+        facts: serde_json::from_value::<Option<_>>(first.facts)?.unwrap_or_default(),
         number: 0,
         workers,
     })
@@ -97,6 +99,34 @@ pub(super) fn open(
     let mut subject = start(nodes, &asked, caller, events)?;
     subject.keep_alike_in(&Setting::Unpinned, events)?;
     Ok(subject)
+}
+
+/// What a placement on its nodes takes at most. Measures one model on this machine, and no program.
+///
+/// # Errors
+/// The request names no nodes, or a model that cannot be opened.
+pub fn nodes_cost(request: &PlacementRequest, caller: &Caller) -> Result<NodesOutlook, JobError> {
+    let Some(nodes) = request.on.as_ref().map(Nodes::count) else {
+        return Err(JobError::usage("the request names no nodes: add --on"));
+    };
+    let measurements = match request.question.budget {
+        Budget::Measurements(most) => most,
+        Budget::Time(time) => {
+            let seconds = Some(time.as_secs_f64());
+            let (measurements, seconds_on_one) = (None, seconds);
+            return Ok(NodesOutlook { nodes, measurements, seconds_on_one, seconds });
+        }
+    };
+    let each = match &request.subject {
+        Subject::Simulated(_) => {
+            let alone = PlacementRequest { on: None, ..request.clone() };
+            super::open(&alone, caller)?.simulating()
+        }
+        _ => None,
+    };
+    let seconds_on_one = each.map(|each| each.as_secs_f64() * measurements as f64);
+    let seconds = seconds_on_one.map(|seconds| seconds / nodes as f64);
+    Ok(NodesOutlook { nodes, measurements: Some(measurements), seconds_on_one, seconds })
 }
 
 impl OnNodes {

@@ -151,7 +151,7 @@ impl Place {
             ));
         }
         if !matches!(self.strategy, StrategyArgument::Blackbox) {
-            self.blackbox.refuse()?;
+            self.blackbox.refuse(self.nodes.nodes()?.is_some())?;
         }
         let strategy = match self.strategy {
             StrategyArgument::Auto => StrategyName::Auto,

@@ -25,19 +25,20 @@ pub(crate) struct BlackBoxArguments {
     /// Name the level of interference: Core, L2, …
     #[arg(long, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
     core_local: Option<DomainKind>,
-    /// Print what profiling takes. Measure nothing
+    /// Print what profiling, or --on, takes. Measure nothing
     #[arg(long, hide_short_help = true)]
     pub(super) dry_run: bool,
 }
 
 impl BlackBoxArguments {
-    /// Another strategy has no use for any of this.
-    pub(super) fn refuse(&self) -> Result<(), Usage> {
+    /// Another strategy has no use for any of this. But what a campaign `on_nodes` takes is told
+    /// for all.
+    pub(super) fn refuse(&self, on_nodes: bool) -> Result<(), Usage> {
         let given = [
             (self.blackbox_share.is_some(), "--blackbox-share"),
             (self.top.is_some(), "--top"),
             (self.core_local.is_some(), "--core-local"),
-            (self.dry_run, "--dry-run"),
+            (self.dry_run && !on_nodes, "--dry-run"),
         ];
         match given.iter().find(|(given, _)| *given) {
             Some((_, name)) => {

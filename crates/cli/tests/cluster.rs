@@ -1,0 +1,341 @@
+//! Campaigns on several nodes, without a network: a script in the place of ssh runs what ssh would
+//! run on the host. All hosts are this machine.
+
+mod support;
+
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use support::{PATIENCE, PINWISE, Program, wait_until};
+use tempfile::TempDir;
+
+/// A quick question about a model, which has a few hundred measurements.
+const MODEL: [&str; 11] = [
+    "place",
+    "--machine",
+    "ultrasparc-t2",
+    "--workload",
+    "intadd:2",
+    "--cycles",
+    "20000",
+    "--starts",
+    "1",
+    "--budget",
+    "300",
+];
+
+/// Programs that stand for ssh and Slurm, the home of all nodes, and stores.
+struct Site(TempDir);
+
+impl Site {
+    fn new() -> Self {
+        let site = Self(TempDir::new().unwrap());
+        for folder in ["bin", "home"] {
+            fs::create_dir(site.path(folder)).unwrap();
+        }
+        site.script("ssh", "for last; do :; done\nexec sh -c \"$last\"");
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    /// pinwise with these words. What it starts has this site's word in its environment.
+    fn command(&self, words: &[&str], store: &str) -> Command {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new(PINWISE);
+        let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+        command.args(&words[..end]).arg("--store").arg(self.path(store)).args(&words[end..]);
+        command.env("PATH", path).env("HOME", self.path("home")).stdin(Stdio::null());
+        command.env_remove("XDG_CACHE_HOME").env("XDG_DATA_HOME", self.path("home"));
+        command.env("PINWISE_TEST_SITE", self.0.path());
+        command
+    }
+
+    fn run(&self, words: &[&str], store: &str) -> Output {
+        self.command(words, store).output().unwrap()
+    }
+
+    /// The processes of this site that are workers.
+    fn workers(&self) -> Vec<u32> {
+        let own = format!("PINWISE_TEST_SITE={}", self.0.path().display());
+        let is_worker = |pid: &u32| {
+            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let has = |bytes: Vec<u8>, word: &str| {
+                bytes.split(|byte| *byte == 0).any(|one| one == word.as_bytes())
+            };
+            has(read("cmdline"), "worker") && has(read("environ"), &own)
+        };
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(is_worker).collect()
+    }
+
+    fn no_worker_is_left(&self) {
+        wait_until(PATIENCE, "the workers to end", || self.workers().is_empty());
+    }
+
+    /// Waits until this many measurements are stored.
+    fn measured(&self, store: &str, count: usize) {
+        wait_until(PATIENCE, "measurements", || rows(&self.path(store)).len() >= count);
+    }
+}
+
+/// All records, as they are in a store. Empty if there is none yet.
+fn rows(store: &Path) -> Vec<String> {
+    if !store.exists() {
+        return Vec::new();
+    }
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let connection = Connection::open(store)?;
+        connection.busy_timeout(PATIENCE)?;
+        let mut statement = connection.prepare(
+            "SELECT json_array(number, purpose, assignment, windows, performance, duration_s,
+             spread, error, retry, detail, elapsed_s) FROM record ORDER BY campaign, number",
+        )?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    read().unwrap_or_default()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// `words` on two hosts.
+fn on_hosts<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let place = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let mut all = words.to_vec();
+    all.splice(place..place, ["--on", "ssh:h1,h2"]);
+    all
+}
+
+/// Kills one process.
+fn kill(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+const KILL: rustix::process::Signal = rustix::process::Signal::KILL;
+
+#[test]
+fn a_model_on_two_hosts_is_measured_as_on_one_machine_whoever_dies() {
+    let site = Site::new();
+    assert!(site.run(&MODEL, "one.db").status.success());
+    let alone = rows(&site.path("one.db"));
+    assert_eq!(alone.len(), 300);
+
+    let both = site.run(&on_hosts(&MODEL), "both.db");
+    assert!(both.status.success(), "{}", said(&both));
+    assert_eq!(rows(&site.path("both.db")), alone);
+    site.no_worker_is_left();
+
+    // A worker dies midway: its trials go to the other one.
+    let mut coordinator = Program::start(
+        site.command(&on_hosts(&MODEL), "killed.db").stdout(Stdio::null()).stderr(Stdio::null()),
+    );
+    site.measured("killed.db", 20);
+    kill(site.workers()[0], KILL);
+    assert!(coordinator.ended(PATIENCE).success());
+    assert_eq!(rows(&site.path("killed.db")), alone);
+
+    // All workers die: what was measured is kept, and goes on when it is resumed.
+    let folder = site.path("left");
+    let mut command = site.command(&on_hosts(&MODEL), "left.db");
+    let mut coordinator =
+        Program::start(command.stdout(Stdio::null()).stderr(fs::File::create(&folder).unwrap()));
+    site.measured("left.db", 20);
+    site.workers().into_iter().for_each(|worker| kill(worker, KILL));
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(1));
+    let complaint = fs::read_to_string(&folder).unwrap();
+    for part in ["no node is left", "node h", "the connection was lost", "campaign resume 1"] {
+        assert!(complaint.contains(part), "{part}: {complaint}");
+    }
+    assert!(rows(&site.path("left.db")).len() < alone.len());
+    let resumed = site.run(&["campaign", "resume", "1"], "left.db");
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    assert_eq!(rows(&site.path("left.db")), alone);
+
+    // The coordinator dies: its workers end by themselves.
+    let mut coordinator = Program::start(
+        site.command(&on_hosts(&MODEL), "dead.db").stdout(Stdio::null()).stderr(Stdio::null()),
+    );
+    site.measured("dead.db", 20);
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    site.no_worker_is_left();
+    assert!(site.run(&["campaign", "resume", "1"], "dead.db").status.success());
+    assert_eq!(rows(&site.path("dead.db")), alone);
+
+    // Ctrl-C.
+    let mut coordinator = Program::start(
+        site.command(&on_hosts(&MODEL), "stopped.db").stdout(Stdio::null()).stderr(Stdio::null()),
+    );
+    site.measured("stopped.db", 20);
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    assert_eq!(site.workers(), [0; 0], "none is left when it has ended");
+    assert!(site.run(&["campaign", "resume", "1"], "stopped.db").status.success());
+    assert_eq!(rows(&site.path("stopped.db")), alone);
+}
+
+/// A command with two busy threads of control, whose run takes about 0.1 s.
+const COMMAND: [&str; 6] = ["place", "--budget", "30", "--", "sh", "-c"];
+const SCRIPT: &str = "busy() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; \
+                      busy & busy; wait";
+
+#[test]
+fn a_command_is_measured_on_both_hosts_and_each_record_has_its_node() {
+    let site = Site::new();
+    let words = [&COMMAND[..], &[SCRIPT]].concat();
+    let words: Vec<&str> = on_hosts(&words);
+    let mut coordinator =
+        Program::start(site.command(&words, "real.db").stdout(Stdio::null()).stderr(Stdio::null()));
+    site.measured("real.db", 3);
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    site.no_worker_is_left();
+    let resumed = site.run(&["campaign", "resume", "1"], "real.db");
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    let connection = Connection::open(site.path("real.db")).unwrap();
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM record"), 30);
+    let of = "SELECT count(DISTINCT record.number) FROM record JOIN result ON
+              result.record = record.number";
+    assert_eq!(count(of), 30, "each record has its node");
+    assert_eq!(
+        count("SELECT count(*) - count(DISTINCT record) FROM result WHERE record IS NOT NULL"),
+        0
+    );
+}
+
+#[test]
+fn microbenchmarks_run_on_both_hosts() {
+    let site = Site::new();
+    let words = ["characterize", "--benchmarks", "intadd", "--stressors", "1", "--rounds", "2"];
+    let done = site.run(&on_hosts(&words), "bench.db");
+    assert!(done.status.success(), "{}", said(&done));
+    let model = ["characterize", "--machine", "ultrasparc-t2", "--benchmarks", "intadd,FPdiv"];
+    let model = [&model[..], &["--stressors", "1"]].concat();
+    assert!(site.run(&model, "one.db").status.success());
+    let done = site.run(&on_hosts(&model), "both.db");
+    assert!(done.status.success(), "{}", said(&done));
+    // The time that a simulation takes here differs.
+    let results = |store: &str| {
+        let connection = Connection::open(site.path(store)).unwrap();
+        let of =
+            "SELECT json_array(number, assignment, performance, detail) FROM record ORDER BY 1";
+        let mut statement = connection.prepare(of).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    assert_eq!(results("both.db"), results("one.db"));
+}
+
+#[test]
+fn what_cannot_be_used_is_named_with_its_remedy() {
+    let site = Site::new();
+    let fails = |words: &[&str], parts: &[&str]| {
+        let output = site.run(words, "none.db");
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.lines().filter(|line| line.starts_with("pinwise: ")).count(), 1, "{said}");
+        parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
+    };
+    // Another version is where this one should be.
+    assert!(site.run(&on_hosts(&MODEL), "first.db").status.success());
+    let cache = site.path("home/.cache/pinwise");
+    let program = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path().join("pinwise");
+    fs::remove_file(&program).unwrap();
+    let hello = r#"{"kind":"hello","protocol":9,"version":"9.9","host":"h"}"#;
+    let other =
+        format!("#!/bin/sh\nprintf '\\000\\000\\000\\{:03o}%s' '{hello}'\nsleep 5\n", hello.len());
+    fs::write(&program, other).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    fails(&on_hosts(&MODEL), &["node h1: its pinwise is 9.9 (protocol 9)", "remove it there"]);
+    fs::write(&program, "#!/bin/sh\necho welcome to this host\n").unwrap();
+    fails(&on_hosts(&MODEL), &["node h1: ", "login script"]);
+    // ssh cannot reach it.
+    for (words, part) in [
+        ("Host key verification failed.", "host key is unknown"),
+        ("me@h1: Permission denied (publickey).", "ssh-copy-id h1"),
+    ] {
+        site.script("ssh", &format!("echo '{words}' >&2; exit 255"));
+        fails(&on_hosts(&MODEL), &["node h1: ", part]);
+    }
+    site.script("ssh", "echo sparc64");
+    fails(&on_hosts(&MODEL), &["node h1: it is sparc64", "one architecture"]);
+    // Slurm.
+    let slurm = [&MODEL[..], &["--on", "slurm:nope", "--nodes", "2"]].concat();
+    site.script("scancel", "exit 0");
+    site.script(
+        "srun",
+        "echo 'srun: error: Unable to allocate: Invalid partition name' >&2; exit 1",
+    );
+    fails(&slurm, &["node 1: Slurm has no partition nope: sinfo"]);
+    let lists: [(&[&str], &str); 3] = [
+        (&["--on", "slurm"], "add --nodes N"),
+        (&["--on", "ssh:-oProxyCommand=x"], "is no name of a host"),
+        (&["--on", "ssh:h1", "--workload", "intadd"], "started anew"),
+    ];
+    for (words, part) in lists {
+        let output = site.run(&[&["place"], words].concat(), "none.db");
+        assert!(
+            output.status.code() == Some(2) && said(&output).contains(part),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+/// srun's standard input and output are the connection; scancel ends what is left.
+#[test]
+fn slurm_gives_nodes_and_gets_them_back() {
+    let site = Site::new();
+    let log = site.path("log");
+    let keep = |name: &str| format!("echo {name} \"$@\" >> {}", log.display());
+    site.script(
+        "srun",
+        &format!(
+            "{}\nwhile [ \"$1\" != worker ]; do p=$1; shift; done; exec \"$p\" worker",
+            keep("srun")
+        ),
+    );
+    site.script("scancel", &keep("scancel"));
+    let words = [&MODEL[..], &["--on", "slurm:short", "--nodes", "2"]].concat();
+    let done = site.run(&words, "slurm.db");
+    assert!(done.status.success(), "{}", said(&done));
+    assert!(site.run(&MODEL, "one.db").status.success());
+    assert_eq!(rows(&site.path("slurm.db")), rows(&site.path("one.db")));
+    site.no_worker_is_left();
+    let calls = fs::read_to_string(log).unwrap();
+    let named = |call: &str| {
+        let words: Vec<&str> = call.split(' ').collect();
+        let place = words.iter().position(|word| word.ends_with("name")).unwrap();
+        words[place + 1].to_owned()
+    };
+    let names: Vec<String> = calls.lines().map(named).collect();
+    assert!(names.len() == 3 && names.iter().all(|name| *name == names[0]), "{calls}");
+    assert!(calls.lines().all(|call| call.starts_with("scancel") || call.contains("--exclusive")));
+}
+
+#[test]
+fn a_dry_run_says_what_it_takes_and_starts_nothing() {
+    let site = Site::new();
+    site.script("ssh", "exit 9");
+    let words = on_hosts(&[&MODEL[..], &["--dry-run"]].concat());
+    let told = site.run(&words, "none.db");
+    assert!(told.status.success(), "{}", said(&told));
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("at most 300 measurements") && told.contains("2 nodes"), "{told}");
+    assert!(!site.path("none.db").exists());
+}
