@@ -71,9 +71,10 @@ pub enum Ending {
 /// when it does. A resumed campaign takes the results that wait.
 ///
 /// *Failures.* A failure of [`Retry::Same`] or [`Retry::Later`] is recorded. The trial is then
-/// tried again, [`TRIES`] times in all. [`Retry::Other`] and [`MeasureError::expired`] are recorded
-/// and left to the strategy. [`Retry::Never`] and interruptions say nothing about the setting and
-/// are not recorded. A resumed campaign tries that trial first.
+/// tried again, [`TRIES`] times in all. [`Retry::Other`] and
+/// [`pinwise_measure::MeasureError::expired`] are recorded and left to the strategy.
+/// [`Retry::Never`] and interruptions say nothing about the setting and are not recorded. A resumed
+/// campaign tries that trial first.
 ///
 /// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
 /// campaign that is killed and resumed still knows those of its earlier sessions

@@ -1,0 +1,269 @@
+//! What several workers give, and how many results a second one coordinator takes.
+//!
+//!     cargo run --release -p pinwise-lab --example scale
+//!
+//! Workers are processes on this machine. A stand-in for `srun` starts each on a CPU of its own, as
+//! far as there are CPUs. So everything but the network is real: the messages, the dispatch, the
+//! store. Two tables, in about two minutes:
+//!
+//! - *simulated work*: placements on the simulated UltraSPARC T2 by 1, 2 and 4 workers, beside the
+//!   same work without workers on one CPU. The results must be the same numbers.
+//! - *results a second*: workers answer at once, so that the coordinator limits. Without a store,
+//!   with one as simulated campaigns write it, and with one as real campaigns do: each result is on
+//!   the disk before the next trial is handed out.
+
+use pinwise_campaign::{Journal, Kind, NewCampaign, Purpose, Record, Store, Trial};
+use pinwise_cluster::{Nodes, OwnProgram, Session, Workers, serve};
+use pinwise_measure::{
+    Effort, Interrupt, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload,
+};
+use pinwise_processor::program::PacketProgram;
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
+use pinwise_topology::{
+    Alike, Assignment, Fingerprint, Machine, PerContext, Random, SharingTree, Space,
+};
+use serde_json::{Value, json};
+use std::error::Error;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Instead of `srun`: the last two words are the program and `worker`. The first worker runs on the
+/// first CPU, and so on.
+const SRUN: &str = r#"#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+seat=0
+until mkdir "$SCALE_SEATS/$seat" 2>/dev/null; do seat=$((seat + 1)); done
+exec taskset -c $((seat % $(nproc --all))) "$@"
+"#;
+
+/// Simulated placements of a run.
+const PLACEMENTS: usize = 1500;
+/// How long results are counted.
+const COUNTED: Duration = Duration::from_secs(4);
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => tables(),
+        ["worker"] => worker(),
+        ["alone"] => alone(),
+        ["simulated", workers] => simulated(workers.parse()?),
+        ["rate", workers, batch, store] => rate(workers.parse()?, batch.parse()?, store),
+        _ => Err("usage: scale".into()),
+    }
+}
+
+/// Runs each part in a process of its own, for which the stand-in is `srun`.
+fn tables() -> Result<()> {
+    let folder = TempDir::new()?;
+    let srun = folder.path().join("srun");
+    std::fs::write(&srun, SRUN)?;
+    std::fs::set_permissions(&srun, std::fs::Permissions::from_mode(0o755))?;
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH")?);
+    let part = |before: &[&str], words: &[String]| -> Result<String> {
+        let seats = TempDir::new()?;
+        let mut command = Command::new("nice");
+        command.args(["-n", "0"]).args(before).arg(std::env::current_exe()?).args(words);
+        command.env("PATH", &path).env("SCALE_SEATS", seats.path());
+        let output = command.output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into());
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let words = |words: &[&dyn ToString]| {
+        words.iter().map(|word| word.to_string()).collect::<Vec<String>>()
+    };
+    let cpus = std::thread::available_parallelism()?.get();
+    println!("| workers | placements a second | efficiency of {cpus} CPUs | same numbers |");
+    println!("|---:|---:|---:|---|");
+    let figures = |line: String| -> Result<(f64, String)> {
+        let (rate, digest) = line.split_once(' ').ok_or("no figures")?;
+        Ok((rate.parse()?, digest.to_owned()))
+    };
+    let (one, digest) = figures(part(&["taskset", "-c", "0"], &words(&[&"alone"]))?)?;
+    println!("| none, one CPU | {one:.0} | | |");
+    for workers in [1, 2, 4_usize] {
+        let (rate, own) = figures(part(&[], &words(&[&"simulated", &workers]))?)?;
+        let efficiency = 100.0 * rate / one / workers.min(cpus) as f64;
+        let same = if own == digest { "yes" } else { "NO" };
+        println!("| {workers} | {rate:.0} | {efficiency:.0} % | {same} |");
+    }
+    println!("\n| workers | trials in a message | no store | store of models | each on disk |");
+    println!("|---:|---:|---:|---:|---:|");
+    for workers in [1, 2, 4_usize] {
+        for batch in [1, 16, 256_usize] {
+            let rates: Result<Vec<String>> = ["none", "models", "disk"]
+                .iter()
+                .map(|store| part(&[], &words(&[&"rate", &workers, &batch, store])))
+                .collect();
+            println!("| {workers} | {batch} | {} |", rates?.join(" | "));
+        }
+    }
+    Ok(())
+}
+
+/// Two instances of a packet program on the model.
+fn model() -> Result<SimulatedTestbed> {
+    let pipeline = PacketProgram::named("intadd").ok_or("there is no such program")?;
+    let processor = Processor::model("ultrasparc-t2")?;
+    let machine = processor.machine();
+    let window = SimulatedWindow::of(&[pipeline; 2]);
+    Ok(SimulatedTestbed::new(processor, machine, vec![pipeline; 2], window, 1)?)
+}
+
+/// Placements of two instances, as a search draws them.
+fn placements() -> Result<Vec<(Setting, Effort)>> {
+    let tree = SharingTree::new(&Processor::model("ultrasparc-t2")?.machine(), Alike::ByStructure);
+    let all: Vec<Assignment> = Space::new(tree, 6, PerContext::AtMost(1))?.classes().collect();
+    let mut random = Random::new(1);
+    let mut draw = || all[random.below(all.len() as u64) as usize].clone();
+    Ok((0..PLACEMENTS).map(|_| (Setting::Pinned(draw()), Effort::default())).collect())
+}
+
+/// The bits of all results, in their order.
+fn digest(outcomes: &[std::result::Result<Measurement, MeasureError>]) -> u64 {
+    outcomes.iter().fold(0, |digest: u64, outcome| {
+        let bits = outcome.as_ref().map_or(1, |measured| measured.performance.to_bits());
+        digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ bits
+    })
+}
+
+/// `width` trials at a time, as a campaign foresees them.
+fn measure_in_parts(
+    trials: &[(Setting, Effort)],
+    width: usize,
+    mut measure: impl FnMut(
+        u64,
+        &[(Setting, Effort)],
+    ) -> Vec<std::result::Result<Measurement, MeasureError>>,
+) {
+    let begin = Instant::now();
+    let mut outcomes = Vec::new();
+    for part in trials.chunks(width) {
+        outcomes.extend(measure(outcomes.len() as u64, part));
+    }
+    let rate = outcomes.len() as f64 / begin.elapsed().as_secs_f64();
+    println!("{rate} {:016x}", digest(&outcomes));
+}
+
+fn alone() -> Result<()> {
+    let mut testbed = model()?;
+    let Time::Virtual { width } = testbed.time() else { return Err("time is virtual".into()) };
+    measure_in_parts(&placements()?, width, |number, part| {
+        testbed.seek(number);
+        testbed.measure_all(part)
+    });
+    Ok(())
+}
+
+fn start(workers: usize, request: &Value) -> Result<Workers> {
+    let own = OwnProgram::read(&std::env::current_exe()?, env!("CARGO_PKG_VERSION"))?;
+    let nodes = Nodes::Slurm { partition: None, count: workers };
+    let all = Workers::start(&nodes, own, "scale".into(), request, &Interrupt::default())?;
+    if all.count() == workers { Ok(all) } else { Err(format!("{:?}", all.lost()).into()) }
+}
+
+fn simulated(workers: usize) -> Result<()> {
+    let mut workers = start(workers, &Value::Null)?;
+    let width = workers.width().ok_or("time is virtual")?;
+    measure_in_parts(&placements()?, width, |number, part| workers.measure_all(number, part));
+    Ok(())
+}
+
+/// Counts results of workers that answer at once.
+fn rate(workers: usize, batch: usize, store: &str) -> Result<()> {
+    let mut workers = start(workers, &json!({ "batch": batch }))?;
+    let width = workers.width().ok_or("time is virtual")?;
+    // Not in memory: the temporary folder may be a disk in memory.
+    let folder = TempDir::new_in(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))?;
+    let mut file = Store::open(&folder.path().join("scale.db"))?;
+    let id = file.create(&campaign()?)?;
+    let mut journal = file.journal(id)?;
+    journal.sync_each(store == "disk")?;
+    let trials = placements()?;
+    let (begin, mut number) = (Instant::now(), 0);
+    while begin.elapsed() < COUNTED {
+        let first = number as usize % (trials.len() - width);
+        let part = &trials[first..][..width];
+        for ((setting, effort), outcome) in part.iter().zip(workers.measure_all(number, part)) {
+            let (setting, effort, purpose) = (setting.clone(), *effort, Purpose::Sample);
+            let (trial, elapsed) = (Trial { setting, purpose, effort }, begin.elapsed());
+            let outcome = Ok(outcome?);
+            if store != "none" {
+                journal.append(&Record { number, trial, outcome, elapsed })?;
+            }
+            number += 1;
+        }
+    }
+    println!("{:.0}", number as f64 / begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn campaign() -> Result<NewCampaign> {
+    let testbed = model()?;
+    Ok(NewCampaign {
+        kind: Kind::Place,
+        parent: None,
+        command: vec!["scale".into()],
+        machine: testbed.machine().clone(),
+        alike: Alike::ByStructure,
+        workload: testbed.workload().clone(),
+        unit: testbed.unit().clone(),
+        simulated: true,
+        question: Value::Null,
+        seed: 1,
+    })
+}
+
+/// Answers at once.
+struct AtOnce {
+    inner: SimulatedTestbed,
+    batch: usize,
+}
+
+impl Testbed for AtOnce {
+    fn machine(&self) -> &Machine {
+        self.inner.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.inner.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.inner.unit()
+    }
+    fn time(&self) -> Time {
+        Time::Virtual { width: self.batch }
+    }
+    fn measure(
+        &mut self,
+        _: &Setting,
+        _: Effort,
+    ) -> std::result::Result<Measurement, MeasureError> {
+        Ok(Measurement::new(1_234_567.8, Duration::from_millis(50)))
+    }
+}
+
+fn worker() -> Result<()> {
+    let open = |request: Value, session: Session| {
+        let inner = match model() {
+            Ok(inner) => inner,
+            Err(error) => return session.refuse(&error),
+        };
+        let fingerprint = Fingerprint::of(inner.machine());
+        let mut testbed: Box<dyn Testbed> = match request["batch"].as_u64() {
+            Some(batch) => Box::new(AtOnce { inner, batch: batch as usize }),
+            None => Box::new(inner),
+        };
+        session.measure(&mut *testbed, fingerprint, Value::Null)
+    };
+    let (input, output) = (std::io::stdin(), std::io::stdout());
+    let version = env!("CARGO_PKG_VERSION");
+    serve(input, output, version, "here", &Interrupt::default(), open)?;
+    Ok(())
+}
