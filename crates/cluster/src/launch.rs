@@ -57,6 +57,9 @@ pub enum NodeLoss {
     /// Slurm gives no node.
     #[error("Slurm gives no node ({0})")]
     NotAllocated(String),
+    /// The others were there long before it.
+    #[error("it was not there {} s after the first node: ask for fewer --nodes", .0.as_secs())]
+    Late(Duration),
     /// The program is not at its path there.
     #[error("there is no {0} on it: put pinwise on a file system that the nodes share")]
     NoProgram(String),
@@ -344,10 +347,11 @@ pub(crate) fn before_hello(
     }
 }
 
-/// Ends every job of this name that Slurm still has.
-pub(crate) fn cancel_jobs(job: &str) {
+/// Ends every job of this name that Slurm still has, or only those that wait for a node.
+pub(crate) fn cancel_jobs(job: &str, only_waiting: bool) {
     let mut command = Command::new("scancel");
     command.args(["--quiet", "--name", job]).stdin(Stdio::null());
+    command.args(only_waiting.then_some("--state=PENDING"));
     // Where it fails, Slurm ends the jobs with their srun.
     drop(command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).status());
 }

@@ -28,6 +28,10 @@ pub const SILENCE: Duration = Duration::from_secs(90);
 /// How often workers are asked whether they are there.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
+/// How long the others may take once the first worker is open. Slurm may have fewer nodes, and
+/// gives one only when a job there ends.
+const LATE: Duration = Duration::from_secs(15);
+
 /// How often the request to stop is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -59,7 +63,8 @@ type Wanted = (Setting, Effort);
 struct ConnectedWorker {
     node: String,
     child: Child,
-    input: Option<ChildStdin>,
+    /// What its thread writes to it. A stopped worker stops that thread alone.
+    input: Option<Sender<ToWorker>>,
     said: Said,
     opened: Option<Opened>,
     heard: Instant,
@@ -152,7 +157,8 @@ impl Workers {
         LaunchedWorker { mut child, said }: LaunchedWorker,
         sender: Sender<(usize, Result<FromWorker, FrameError>)>,
     ) {
-        let (worker, input) = (self.workers.len(), child.stdin.take());
+        let worker = self.workers.len();
+        let input = child.stdin.take().map(|input| write_to(worker, input, sender.clone()));
         if let Some(mut output) = child.stdout.take() {
             std::thread::spawn(move || {
                 loop {
@@ -182,6 +188,7 @@ impl Workers {
     fn open(&mut self, request: &Value, numbers: &[usize]) {
         let mut greeted = vec![false; self.workers.len()];
         let order = ToWorker::Open { request: request.clone() };
+        let mut late = None;
         while self.workers.iter().any(|worker| worker.alive && worker.opened.is_none())
             && !self.interrupt.came()
         {
@@ -189,6 +196,15 @@ impl Workers {
             for (worker, greeted) in self.workers.iter_mut().zip(&greeted) {
                 if !greeted {
                     worker.heard = Instant::now();
+                }
+            }
+            if late.is_some_and(|late| Instant::now() >= late) {
+                for number in (0..self.workers.len()).filter(|number| !greeted[*number]) {
+                    self.lose(number, NodeLoss::Late(LATE));
+                }
+                late = None;
+                if matches!(self.nodes, Nodes::Slurm { .. }) {
+                    cancel_jobs(&self.job, true);
                 }
             }
             let Some((number, message)) = self.next() else { continue };
@@ -204,11 +220,12 @@ impl Workers {
                     if matches!(self.nodes, Nodes::Slurm { .. }) {
                         self.workers[number].node = host;
                     }
-                    self.send(number, &order);
+                    self.send(number, order.clone());
                 }
                 Ok(FromWorker::Opened(opened)) => {
                     self.workers[number].opened = Some(*opened);
                     self.dispatch.admit(number);
+                    late = late.or(Some(Instant::now() + LATE));
                 }
                 Ok(FromWorker::Refused { error }) => self.lose(number, NodeLoss::Refused(error)),
                 Ok(FromWorker::Pong | FromWorker::Measured { .. }) => {}
@@ -431,7 +448,7 @@ impl Workers {
         if let Some(first) = handed.first() {
             let (ticket, number) = (first.ticket, first.number);
             let trials = handed.into_iter().map(|handed| handed.trial).collect();
-            self.send(worker, &ToWorker::Measure { ticket, number, trials });
+            self.send(worker, ToWorker::Measure { ticket, number, trials });
         }
     }
 
@@ -468,7 +485,7 @@ impl Workers {
                 }
                 // One that has not greeted reads nothing yet; its pipe has room for that.
                 if self.workers[number].opened.is_some() {
-                    self.send(number, &ToWorker::Ping);
+                    self.send(number, ToWorker::Ping);
                 }
             }
         }
@@ -485,11 +502,10 @@ impl Workers {
         }
     }
 
-    fn send(&mut self, worker: usize, message: &ToWorker) {
-        let Some(input) = self.workers[worker].input.as_mut() else { return };
-        // Where it fails, the connection has ended, which its reader also says, with the reason.
-        if let Err(error @ FrameError::TooLong(_)) = write_frame(input, message) {
-            self.lose(worker, NodeLoss::Garbled(error));
+    fn send(&mut self, worker: usize, message: ToWorker) {
+        // Where nobody writes any more, the reader says that the connection has ended.
+        if let Some(input) = &self.workers[worker].input {
+            drop(input.send(message));
         }
     }
 
@@ -518,6 +534,30 @@ impl Workers {
     }
 }
 
+/// Writes messages to a worker on a thread of their own, until the sender is dropped. A message
+/// that is too long is an error of the worker.
+fn write_to(
+    worker: usize,
+    mut input: ChildStdin,
+    errors: Sender<(usize, Result<FromWorker, FrameError>)>,
+) -> Sender<ToWorker> {
+    let (sender, messages) = channel::<ToWorker>();
+    std::thread::spawn(move || {
+        for message in messages {
+            match write_frame(&mut input, &message) {
+                Ok(()) => {}
+                Err(error @ FrameError::TooLong(_)) => {
+                    drop(errors.send((worker, Err(error))));
+                    break;
+                }
+                // The connection has ended, which its reader also says, with the reason.
+                Err(_) => break,
+            }
+        }
+    });
+    sender
+}
+
 impl ConnectedWorker {
     fn width(&self) -> Option<usize> {
         self.opened.as_ref().and_then(|opened| opened.width)
@@ -529,9 +569,13 @@ impl Drop for Workers {
     /// is killed.
     fn drop(&mut self) {
         for worker in &mut self.workers {
-            if let Some(mut input) = worker.input.take() {
-                drop(write_frame(&mut input, &ToWorker::Bye));
+            if let Some(input) = worker.input.take() {
+                drop(input.send(ToWorker::Bye));
             }
+        }
+        let slurm = matches!(self.nodes, Nodes::Slurm { .. });
+        if slurm {
+            cancel_jobs(&self.job, true);
         }
         let workers = &mut self.workers;
         let mut wait = |until: Instant| loop {
@@ -542,10 +586,9 @@ impl Drop for Workers {
             }
             std::thread::sleep(LOOK_EVERY / 5);
         };
-        let slurm = matches!(self.nodes, Nodes::Slurm { .. });
         let mut remain = wait(Instant::now() + FAREWELL);
         if slurm {
-            cancel_jobs(&self.job);
+            cancel_jobs(&self.job, false);
             remain = wait(Instant::now() + FAREWELL);
         }
         if remain {

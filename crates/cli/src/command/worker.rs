@@ -11,8 +11,9 @@ pub(crate) struct Worker {}
 impl Worker {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let caller = events::caller(None)?;
-        let name = rustix::system::uname();
-        let host = name.nodename().to_string_lossy();
+        // Several nodes of Slurm may be on one host.
+        let host = std::env::var("SLURMD_NODENAME")
+            .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
         // What a person typed it for is said at once.
         if rustix::termios::isatty(io::stdin()) {
             anyhow::bail!("worker is started by --on, over ssh or Slurm: see place --help");

@@ -179,6 +179,14 @@ fn slurm_nodes_measure_what_one_machine_measures() {
 }
 
 #[test]
+fn a_node_that_slurm_does_not_have_is_named_and_not_awaited() {
+    let Some(cluster) = slurm() else { return };
+    let mut campaign = Campaign::begin(&cluster, 5);
+    campaign.is_as_alone();
+    assert!(campaign.said().contains("fewer --nodes"), "{}", campaign.said());
+}
+
+#[test]
 fn hosts_measure_what_one_machine_measures() {
     let Some(cluster) = hosts() else { return };
     Campaign::begin(&cluster, 4).is_as_alone();

@@ -6,8 +6,9 @@
 //! residuals.
 //!
 //! **Pairs.** Without them, which kind is the slowest may be mistaken. So a fit with pairs begins
-//! at each minimum without them, not at the least alone. Starts that came to one minimum count once. Fewer measurements than parameters can be
-//! met exactly. Then cross-validation shows nothing, and pairs are left out.
+//! at each minimum without them, not at the least alone. Starts that came to one minimum count
+//! once. Fewer measurements than parameters can be met exactly. Then cross-validation shows
+//! nothing, and pairs are left out.
 //!
 //! **Better measurements count more.** No formula is right everywhere, and it has to be right near
 //! the top. A measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
