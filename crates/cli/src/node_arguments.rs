@@ -7,8 +7,13 @@ use pinwise_jobs::Nodes;
 /// The machines that measure.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodeArguments {
-    /// Measure on ssh:HOST,HOST or slurm[:PARTITION]
-    #[arg(long, value_name = "NODES", hide_short_help = true)]
+    /// Measure on `ssh:HOST,HOST` or `slurm[:PARTITION]`
+    #[arg(
+        long,
+        help = "Measure on ssh:HOST,HOST or slurm[:PARTITION]",
+        value_name = "NODES",
+        hide_short_help = true
+    )]
     on: Option<String>,
     /// Take N nodes of Slurm
     #[arg(long, value_name = "N", requires = "on", hide_short_help = true)]

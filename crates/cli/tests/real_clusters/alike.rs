@@ -24,8 +24,8 @@ const ANOTHER_TOPOLOGY: &str = r#"exec unshare --mount sh -c '
 
 const FEWER_CPUS: &str = "exec taskset -c 0 sh -c \"$SSH_ORIGINAL_COMMAND\"\n";
 
-/// Two threads of work for a hundredth of a second.
-const LOOPS: &str = "w() { i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done; }; w & w & wait";
+/// Two threads of work for some hundredths of a second: shorter ones may go unseen on a busy host.
+const LOOPS: &str = "w() { i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; }; w & w & wait";
 
 /// `pinwise place` on a program that really runs, anew for each measurement.
 fn place(cluster: &Cluster, on: &[&str]) -> (Output, TempDir) {

@@ -15,8 +15,7 @@ use std::path::PathBuf;
 /// Find where each thread of a program should run, and how close that is to the best possible
 ///
 /// Without arguments, place uses built-in packet pipelines. However it ends, the program gets its
-/// own affinities back. --machine ultrasparc-t2 runs built-in programs on a cycle-level model. The
-/// model gives the same result on every machine.
+/// own affinities back. --machine ultrasparc-t2 runs built-in programs on a cycle-level model.
 #[derive(Args)]
 #[command(
     after_help = "Examples:

@@ -25,7 +25,7 @@ pub(crate) struct BlackBoxArguments {
     /// Name the level of interference: Core, L2, …
     #[arg(long, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
     core_local: Option<DomainKind>,
-    /// Print what profiling, or --on, takes. Measure nothing
+    /// Print the cost of profiling or --on. Measure nothing
     #[arg(long, hide_short_help = true)]
     pub(super) dry_run: bool,
 }

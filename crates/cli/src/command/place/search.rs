@@ -27,7 +27,7 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     confidence: f64,
-    /// Spend N measurements, or a time such as 5m [default: 30s to 5m, 4000 on models]
+    /// Spend N measurements or a time [default: 30s to 5m]
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     pub(crate) budget: Option<Budget>,
     /// Narrow intervals to this half-width
