@@ -58,12 +58,15 @@ fn main() -> Result<()> {
     }
 }
 
-/// Runs each part in a process of its own, for which the stand-in is `srun`.
+/// Runs each part in a process of its own, for which stand-ins are `srun` and `scancel`. The real
+/// ones would start and end jobs.
 fn tables() -> Result<()> {
     let folder = TempDir::new()?;
-    let srun = folder.path().join("srun");
-    std::fs::write(&srun, SRUN)?;
-    std::fs::set_permissions(&srun, std::fs::Permissions::from_mode(0o755))?;
+    for (name, script) in [("srun", SRUN), ("scancel", "#!/bin/sh\n")] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, script)?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+    }
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH")?);
     let part = |before: &[&str], words: &[String]| -> Result<String> {
         let seats = TempDir::new()?;

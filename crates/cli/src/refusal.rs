@@ -48,7 +48,8 @@ fn reason(error: &clap::Error, command: &Command, path: &str) -> (String, String
         // The parser's own guess puts `space` before `place`.
         ErrorKind::InvalidSubcommand => {
             let typed = get(ContextKind::InvalidSubcommand);
-            let names = || command.get_subcommands().map(Command::get_name);
+            let shown = || command.get_subcommands().filter(|one| !one.is_hide_set());
+            let names = || shown().map(Command::get_name);
             let short: Vec<&str> = names().filter(|name| name.starts_with(&typed)).collect();
             if let [first, .., last] = &short[..] {
                 let others = &short[1..short.len() - 1];

@@ -212,6 +212,7 @@ fn a_command_is_measured_on_both_hosts_and_each_record_has_its_node() {
     let of = "SELECT count(DISTINCT record.number) FROM record JOIN result ON
               result.record = record.number";
     assert_eq!(count(of), 30, "each record has its node");
+    assert_eq!(count("SELECT count(DISTINCT node) FROM result"), 2);
     assert_eq!(
         count("SELECT count(*) - count(DISTINCT record) FROM result WHERE record IS NOT NULL"),
         0
@@ -219,7 +220,7 @@ fn a_command_is_measured_on_both_hosts_and_each_record_has_its_node() {
 }
 
 #[test]
-fn microbenchmarks_run_on_both_hosts() {
+fn microbenchmarks_run_on_hosts() {
     let site = Site::new();
     let words = ["characterize", "--benchmarks", "intadd", "--stressors", "1", "--rounds", "2"];
     let done = site.run(&on_hosts(&words), "bench.db");

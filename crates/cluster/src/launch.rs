@@ -225,7 +225,7 @@ fn ssh(host: &str) -> Command {
     // A network that pauses for half a minute is no loss.
     let options = ["BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=15"];
     command.args(["-T", "-x", "-a"]).args(options.iter().flat_map(|option| ["-o", option]));
-    command.args(["-o", "ServerAliveCountMax=4", host]);
+    command.args(["-o", "ServerAliveCountMax=4", "--", host]);
     command
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn cancel_jobs(job: &str, only_waiting: bool) {
     let mut command = Command::new("scancel");
     command.args(["--quiet", "--name", job]).stdin(Stdio::null());
     command.args(only_waiting.then_some("--state=PENDING"));
-    // Where it fails, Slurm ends the jobs with their srun.
+    // Where it fails, nobody can be told: squeue shows jobs of this name.
     drop(command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).status());
 }
 

@@ -33,7 +33,7 @@ pub enum ToWorker {
     Measure {
         /// By which the result is known ([`crate::Dispatch`]).
         ticket: u64,
-        /// The number in the campaign ([`pinwise_measure::Testbed::seek`]).
+        /// Of a model, the number in the campaign ([`pinwise_measure::Testbed::seek`]).
         number: u64,
         /// The trials.
         trials: Vec<(Setting, Effort)>,

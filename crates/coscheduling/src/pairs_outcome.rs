@@ -394,6 +394,25 @@ mod tests {
     }
 
     #[test]
+    fn two_programs_that_lost_in_their_fresh_runs_are_not_paired() {
+        let pair = vec![vec![1.5, 1.2], vec![1.3, 1.4]];
+        let mut records = records_of(&mut Noisy::new(pair, 0.01, 1), 3);
+        assert_eq!(PairsOutcome::of(&records, 2, &question()).verdict, PairsVerdict::Paired);
+        let last = records.iter_mut().filter(|one| one.trial.purpose == Purpose::Final);
+        for (number, record) in last.enumerate() {
+            let measured = record.outcome.as_mut().unwrap();
+            let mut runs: AccompaniedRuns = measured.detail.as_ref().unwrap().read().unwrap();
+            let times = if number == 0 { 1.0 } else { 2.0 };
+            runs.seconds.iter_mut().flatten().for_each(|seconds| *seconds *= times);
+            measured.detail = Detail::of(&runs);
+        }
+        let outcome = PairsOutcome::of(&records, 2, &question());
+        let fresh = outcome.per_slot.unwrap();
+        assert!(fresh.value < 1.0 && !fresh.is_below(1.0), "its interval is wide: {fresh:?}");
+        assert_eq!(outcome.verdict, PairsVerdict::Undecided);
+    }
+
+    #[test]
     fn two_programs_have_one_pairing_which_gains_nothing_over_itself() {
         let pair = vec![vec![1.5, 1.2], vec![1.3, 1.4]];
         let records = records_of(&mut Noisy::new(pair, 0.01, 1), 3);

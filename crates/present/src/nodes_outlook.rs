@@ -4,7 +4,7 @@ use crate::figures;
 use crate::progress_notice::long_time;
 use serde::Serialize;
 
-/// What a campaign on several nodes takes at most.
+/// What a campaign on several nodes takes, if its trials split evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NodesOutlook {
     /// How many nodes there are.
@@ -13,7 +13,7 @@ pub struct NodesOutlook {
     pub measurements: Option<u64>,
     /// Seconds on one node like this machine; `None`: it is not known before the first run.
     pub seconds_on_one: Option<f64>,
-    /// Seconds on all nodes.
+    /// Seconds on all nodes, at best.
     pub seconds: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ pub fn nodes_outlook(outlook: &NodesOutlook) -> String {
     let time = match (seconds_on_one, seconds) {
         (Some(one), Some(all)) if measurements.is_some() => {
             format!(
-                "about {} on one node like this machine, {} on {nodes}",
+                "about {} on one node like this machine, at best {} on {nodes}",
                 long_time(one),
                 long_time(all)
             )

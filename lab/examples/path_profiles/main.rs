@@ -66,8 +66,8 @@ struct Tables {
     correlations: Vec<String>,
 }
 
-/// Results from samples of the paper's record: distinct fragments, whole paths of the published
-/// method, and the accuracy of both methods.
+/// Results from samples of the paper's record. They are distinct fragments, whole paths of the
+/// published method, and the accuracy of both methods.
 #[derive(Clone, Copy, Default)]
 struct Found {
     fragments: f64,

@@ -10,8 +10,8 @@ use pinwise_paths::{
     Binary, BlockEnd, Branch, BranchRecord, Fragments, Path, PathCounter, PathEnd, ProgramGraph,
 };
 
-/// A path by its executed code: the first and the last address of each straight run, and the loop
-/// head to which it goes back. So graphs with other blocks may have the same path.
+/// A path by its executed code. It has the first and the last address of each straight run, and
+/// the loop head at its end. So graphs with other blocks may have the same path.
 pub(crate) type AddressPath = (Box<[(u64, u64)]>, Option<u64>);
 
 pub(crate) fn address_path(program: &ProgramGraph, path: &Path) -> AddressPath {

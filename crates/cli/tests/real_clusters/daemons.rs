@@ -123,8 +123,8 @@ fn processes_of(folder: &Path) -> BTreeSet<u32> {
     .collect()
 }
 
-/// Ports for daemons. They are below those that the kernel gives to connections by itself, so that
-/// none is taken between this and the daemon's start.
+/// Ports for daemons. The kernel gives higher ports to connections. So no connection takes one of
+/// these before the daemon starts.
 pub(crate) fn ports<const N: usize>() -> [u16; N] {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     const FIRST: u16 = 20_000;

@@ -193,7 +193,7 @@ fn hosts_measure_what_one_machine_measures() {
 }
 
 /// What a fault does, and what is said about it.
-type Fault<'a> = (&'a dyn Fn(&Campaign), &'a str);
+type Fault<'a> = (&'a dyn Fn(&Campaign), Option<&'a str>);
 
 /// Begins a campaign for each fault, and lets the fault happen while it measures.
 fn survives(cluster: &Cluster, faults: &[Fault]) {
@@ -204,7 +204,9 @@ fn survives(cluster: &Cluster, faults: &[Fault]) {
         campaign.is_as_alone();
         let told =
             campaign.said() + &fs::read_to_string(campaign.folder.path().join("out")).unwrap();
-        assert!(told.contains(said), "{said}: {told}");
+        if let Some(said) = said {
+            assert!(told.contains(said), "{said}: {told}");
+        }
     }
 }
 
@@ -223,11 +225,11 @@ fn what_ends_on_a_slurm_node_is_measured_on_another() {
         let jobs = cluster.jobs();
         cluster.says(&["scancel", jobs.split(' ').next().unwrap()]);
     };
-    survives(&cluster, &[(&killed, "connection was lost"), (&drained, "")]);
+    survives(&cluster, &[(&killed, Some("connection was lost")), (&drained, None)]);
     set("RESUME");
     // Its slurmd says that it is there: Slurm uses it again by itself.
-    survives(&cluster, &[(&gone, "connection was lost")]);
-    survives(&cluster, &[(&cancelled, "was lost")]);
+    survives(&cluster, &[(&gone, Some("connection was lost"))]);
+    survives(&cluster, &[(&cancelled, Some("was lost"))]);
 }
 
 /// Stops a process for a while, `times` times.
@@ -255,10 +257,10 @@ fn a_host_that_dies_pauses_or_is_slow_costs_no_record() {
     survives(
         &cluster,
         &[
-            (&killed, "connection was lost"),
-            (&cut, "connection was lost"),
-            (&paused, ""),
-            (&slow, ""),
+            (&killed, Some("connection was lost")),
+            (&cut, Some("connection was lost")),
+            (&paused, None),
+            (&slow, None),
         ],
     );
 }
@@ -330,10 +332,9 @@ fn a_full_disk_at_the_coordinator_keeps_what_was_stored() {
     fs::create_dir(&disk).unwrap();
     let script = r#"mount -t tmpfs -o size=120k none "$0" || exit 77
         "$@" --store "$0/pinwise.db"; result=$?
-        cp "$0"/pinwise.db* "$0/.."; umount "$0"; exit $result"#;
-    let script = script.replace("umount \"$0\"; ", "");
+        cp "$0"/pinwise.db* "$0/.."; exit $result"#;
     let mut command = cluster.command(&unshare);
-    command.args(["--mount", "sh", "-c", &script]).arg(&disk).arg(PINWISE).args(MODEL);
+    command.args(["--mount", "sh", "-c", script]).arg(&disk).arg(PINWISE).args(MODEL);
     let output = command.args((cluster.on)(4)).output().unwrap();
     if output.status.code() == Some(77) {
         pinwise_synthetic::not_judged("this user may not mount a disk");

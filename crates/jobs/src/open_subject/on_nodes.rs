@@ -101,7 +101,8 @@ pub(super) fn open(
     Ok(subject)
 }
 
-/// What a placement on its nodes takes at most. Measures one model on this machine, and no program.
+/// What a placement on its nodes takes, at best. Measures one model on this machine, and no
+/// program.
 ///
 /// # Errors
 /// The request names no nodes, or a model that cannot be opened.

@@ -29,15 +29,15 @@ impl QuantumPace {
         Self { wanted, contexts: contexts.max(1) as f64, look: 0.0, rest: 0.0 }
     }
 
-    /// Adds the CPU time of a look, and all other CPU time since the last look, which was `past`
-    /// ago.
+    /// Adds the CPU time of a look, and all other CPU time since the last one. `past` is the time
+    /// since then.
     pub(super) fn spent(&mut self, look: Duration, rest: Duration, past: Duration) {
         self.look += NEWEST * (look.as_secs_f64() - self.look);
         let rest = rest.as_secs_f64() / past.as_secs_f64().max(1e-6);
         self.rest += NEWEST * (rest - self.rest);
     }
 
-    /// The length of the next quantum: as wanted, or so long that looks fit the rest of
+    /// The length of the next quantum. It is as wanted, or longer if looks exceed the rest of
     /// [`AFFORDED`].
     pub(super) fn quantum(&self) -> Duration {
         let afforded = (AFFORDED - self.rest / self.contexts).max(LEAST_AFFORDED);
