@@ -103,6 +103,12 @@ fn what_is_written_for_others_reads_the_same() {
     let again = json(&pinwise(["paths", bolt.to_str().unwrap(), "--binary", &app, "--json"]));
     let ranges = |document: &Value| document["binaries"][0]["ranges"]["list"].clone();
     assert_eq!(ranges(&again), ranges(&json(&of_app(&["--json"]))));
+    // It has each branch alone, so nothing is known with confidence.
+    assert_eq!(again["confidence"], Value::Null);
+    assert_eq!(again["paths"][0]["flow_low"], Value::Null);
+    let text = said(&pinwise(["paths", bolt.to_str().unwrap(), "--binary", &app]));
+    assert!(text.contains("how they follow each other is a guess"), "{text}");
+    assert!(!text.contains("90 %"), "{text}");
     // Three lists, each after its length.
     let autofdo = said(&of_app(&["--to", "autofdo"]));
     let mut lines = autofdo.lines();

@@ -77,7 +77,6 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
     let BranchRecording { totals, binaries: recorded } = read_recording(&request.recording)?;
     let mut random = Random::new(1);
     let (mut read, mut unread) = (Vec::new(), Vec::new());
-    let by = totals.sampled_by();
     let names: Vec<String> = recorded.keys().cloned().collect();
     let seen: Vec<(&str, u64)> =
         recorded.iter().map(|(name, seen)| (name.as_str(), seen.entries())).collect();
@@ -91,7 +90,7 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
         let opened = place.and_then(|file| bytes_of(&name, &file).map(|bytes| (file, bytes)));
         let profiled = opened.and_then(|(file, bytes)| {
             let file = file.to_string_lossy().into_owned();
-            ProfiledBinary::new(&name, file, bytes, &seen, by, request.method, &mut random)
+            ProfiledBinary::new(&name, file, bytes, &seen, &totals, request.method, &mut random)
         });
         match profiled {
             Ok(binary) => read.push(binary),

@@ -14,7 +14,6 @@ use pinwise_topology::Random;
 use crate::accuracy::HOT;
 use crate::binary::{Binary, BinaryError};
 use crate::disassembly::disassembled;
-use crate::estimate::observation::SampledBy;
 use crate::exports::preaggregated_text;
 use crate::fragments::Fragments;
 use crate::path::{Path, PathEnd};
@@ -124,7 +123,7 @@ pub struct ProfiledPath {
     pub count: f64,
     /// Its flow: its executions as a share of those of all paths, from 0 to 1.
     pub share: f64,
-    /// The 90 % interval of the share. The published method gives none.
+    /// The 90 % interval of the share, if there is one ([`RecordingTotals::has_intervals`]).
     pub interval: Option<(f64, f64)>,
     /// The number of its group, if no fragment tells it from others.
     pub group: Option<usize>,
@@ -168,7 +167,7 @@ impl UnreadBinary {
 
 impl ProfiledBinary {
     /// Reads the file with these bytes and estimates the paths in it. `name` is its path in the
-    /// recording, which has seen `recorded` of it in samples `by` this event.
+    /// recording, which has seen `recorded` of it. `totals` are those of the recording.
     ///
     /// # Errors
     /// If the file is no program, is not for x86-64, or is not the one that ran.
@@ -177,7 +176,7 @@ impl ProfiledBinary {
         file: String,
         bytes: Vec<u8>,
         recorded: &BinaryBranches,
-        by: SampledBy,
+        totals: &RecordingTotals,
         method: PathMethod,
         random: &mut Random,
     ) -> Result<Self, UnreadReason> {
@@ -200,12 +199,10 @@ impl ProfiledBinary {
         let mut functions: Vec<_> = numbers.map(|number| binary.functions()[number]).collect();
         functions.sort_by_key(|function| function.start);
         let lines = SourceLines::new(&bytes, &functions);
-        let fragments = &seen.fragments;
-        let profile = match method {
-            PathMethod::Expand => PathProfile::new(&program, fragments, by, method),
-            PathMethod::Likelihood => {
-                PathProfile::with_intervals(&program, fragments, by, CONFIDENCE, random)
-            }
+        let (fragments, by) = (&seen.fragments, totals.sampled_by());
+        let profile = match totals.has_intervals(method) {
+            false => PathProfile::new(&program, fragments, by, method),
+            true => PathProfile::with_intervals(&program, fragments, by, CONFIDENCE, random),
         };
         Ok(Self {
             name: name.to_owned(),

@@ -19,6 +19,7 @@
 use crate::address_space::{AddressSpaces, BinaryNumber, Whereabouts};
 use crate::estimate::observation::SampledBy;
 use crate::fragments::{Branch, ELSEWHERE, Fragments, add};
+use crate::profile::PathMethod;
 use crate::segments::Segments;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -86,6 +87,19 @@ impl RecordingTotals {
     #[must_use]
     pub fn truncated_samples(&self) -> u64 {
         self.depths.last_key_value().map_or(0, |(_, samples)| *samples)
+    }
+
+    /// The recording says which branches followed each other. BOLT's text has each branch alone. A
+    /// profile of it must guess how branches go together, however many there are.
+    #[must_use]
+    pub fn has_sequences(&self) -> bool {
+        self.samples > 0
+    }
+
+    /// The profile has intervals and groups: `expand` has none, nor has a guess.
+    #[must_use]
+    pub fn has_intervals(&self, method: PathMethod) -> bool {
+        method == PathMethod::Likelihood && self.has_sequences()
     }
 
     /// What most samples were taken by.

@@ -14,7 +14,8 @@ pub fn recorded_name(path: &str) -> &str {
     }
 }
 
-/// The answer in three lines: the flow of the hot paths, the hottest of them, and the coverage.
+/// The answer in three lines: the flow of the hot paths, the hottest of them, and the coverage. A
+/// fourth one says if it is a guess.
 /// Without an answer, one line gives the reason.
 pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
     let hot = profile.hot();
@@ -49,7 +50,7 @@ pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
     let blocks = binary.blocks_of(&first.path);
     let place = blocks.first().map_or_else(String::new, |block| block_text(block));
     let apart = if first.group.is_some() { ", not told apart from others" } else { "" };
-    vec![
+    let mut lines = vec![
         format!(
             "{} hot {plural} {} of the flow of {of}",
             count(hot.len() as u64),
@@ -70,7 +71,15 @@ pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
                 _ => "these binaries".to_owned(),
             }
         ),
-    ]
+    ];
+    if !profile.totals.has_sequences() {
+        lines.push(
+            "the recording has single branches: how they follow each other is a guess; for \
+             intervals, give perf.data"
+                .to_owned(),
+        );
+    }
+    lines
 }
 
 /// `33.0 to 36.1 %`

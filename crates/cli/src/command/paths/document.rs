@@ -131,8 +131,7 @@ impl PathsJson {
                 PathMethod::Expand => "expand",
                 PathMethod::Likelihood => "likelihood",
             },
-            // The other method has no intervals.
-            confidence: (method == PathMethod::Likelihood).then_some(CONFIDENCE),
+            confidence: profile.totals.has_intervals(method).then_some(CONFIDENCE),
             hot: HotJson {
                 threshold: HOT,
                 paths: hot.len(),
