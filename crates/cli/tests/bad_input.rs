@@ -407,3 +407,15 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     );
     assert_eq!(affinities(target.pid()), before);
 }
+
+#[test]
+fn a_limit_that_is_not_there_is_refused_before_anything_is_measured() {
+    let own = std::process::id().to_string();
+    for (set, file) in [("quota", "cpu.cfs_quota_us"), ("cpuset", "cpuset.cpus")] {
+        let set = format!("{set}:/no/such/group");
+        let output = support::pinwise(["threads", "--set", &set, "--pid", &own]);
+        let line = String::from_utf8(output.stderr).unwrap();
+        let begins = format!("pinwise: --set: /no/such/group/{file}: ");
+        assert!(output.status.code() == Some(2) && line.starts_with(&begins), "{line}");
+    }
+}

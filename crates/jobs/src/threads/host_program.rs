@@ -46,7 +46,10 @@ impl HostProgram {
         self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}"))
     }
 
+    /// Refuses a limit that is not there.
     pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
+        let limit = self.set.as_ref().map_or(Ok(()), NumberSetter::check);
+        limit.map_err(|error| JobError::Usage(format!("--set: {error}")))?;
         Ok(match (&self.set, self.pid) {
             (Some(set), Some(pid)) => ProbedProgram::Running(Pid(pid), set.clone()),
             (Some(set), None) => ProbedProgram::Launched(self.template()?, set.clone()),

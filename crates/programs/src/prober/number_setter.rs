@@ -98,6 +98,18 @@ impl NumberSetter {
         }
     }
 
+    /// Reads the limit that will change, if it is one of a control group.
+    ///
+    /// # Errors
+    /// Why it cannot be read, for the user.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Command(_) | Self::Affinity => Ok(()),
+            Self::Cpuset(group) => read(&group.join("cpuset.cpus")).map(drop),
+            Self::Quota(group) => read(&quota_file(group)).map(drop),
+        }
+    }
+
     /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING_LIMIT`];
     /// it has `mark` in its environment. Error: why not, for the user.
     pub(crate) fn set(
@@ -128,15 +140,14 @@ impl NumberSetter {
                 write(&file, &first(&of_group(&before, directory, &online)?, n)?.to_string())
             }
             Self::Quota(directory) => {
-                let own = directory.join("cpu.max");
-                if own.exists() {
-                    let before = original(&own, guardian)?;
+                let file = quota_file(directory);
+                if file.ends_with(CPU_MAX) {
+                    let before = original(&file, guardian)?;
                     let period =
                         before.split_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
                     let period = period.unwrap_or(PERIOD);
-                    return write(&own, &format!("{} {period}", u64::from(n) * period));
+                    return write(&file, &format!("{} {period}", u64::from(n) * period));
                 }
-                let file = directory.join("cpu.cfs_quota_us");
                 original(&file, guardian)?;
                 let period =
                     read(&directory.join("cpu.cfs_period_us"))?.trim().parse().unwrap_or(PERIOD);
@@ -149,6 +160,15 @@ impl NumberSetter {
 /// A command with the parameter in its place.
 fn filled(command: &str, n: u32) -> String {
     command.replace(PLACE, &n.to_string())
+}
+
+/// The quota of a control group of version 2.
+const CPU_MAX: &str = "cpu.max";
+
+/// The quota of a control group, of whichever version it is.
+fn quota_file(group: &Path) -> PathBuf {
+    let own = group.join(CPU_MAX);
+    if own.exists() { own } else { group.join("cpu.cfs_quota_us") }
 }
 
 /// The kernel's ordinary period of a quota, in microseconds.
