@@ -21,6 +21,7 @@ use pinwise_present::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -199,6 +200,15 @@ impl ListedCampaignJson {
             command: info.new.command,
         }
     }
+
+    /// What was placed, with its arguments. The workload of a placement has the program's name alone.
+    fn ran(&self) -> Cow<'_, str> {
+        let program = self.command.splitn(2, |word| word == "--").nth(1);
+        match program.filter(|_| self.kind == Kind::Place && self.parent.is_none()) {
+            Some(words) if !words.is_empty() => shell(words).into(),
+            _ => (&*self.workload).into(),
+        }
+    }
 }
 
 /// The document of `list`.
@@ -260,6 +270,7 @@ fn table(campaigns: Vec<ListedCampaignJson>, unreadable: &[Unreadable], width: u
     }
     for campaign in campaigns {
         let (id, parent) = (campaign.id, campaign.parent.filter(|_| campaign.part_of.is_some()));
+        let ran = one_line(&campaign.ran()).into_owned();
         let started = figures::date(campaign.started);
         let row = [
             format!("{}{}", if parent.is_some() { "  " } else { "" }, id.0),
@@ -268,7 +279,7 @@ fn table(campaigns: Vec<ListedCampaignJson>, unreadable: &[Unreadable], width: u
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
             campaign.answer.map_or("-".into(), |answer| texts(&[answer]).concat()),
-            one_line(&campaign.workload).into_owned(),
+            ran,
         ];
         rows.insert([parent.unwrap_or(id), id], row);
     }
@@ -519,6 +530,17 @@ id   kind          started (UTC)     state     measured  verdict                
  8    characterize  2026-11-21 03:18  finished  240       nothing critical        ultrasparc-t2
 ";
         assert_eq!(table(campaigns(), &[], 100), expected);
+    }
+
+    #[test]
+    fn a_placement_is_listed_with_the_arguments_of_its_program() {
+        let mut place = listed(1, Kind::Place, None, "undecided", "openssl");
+        assert_eq!(place.ran(), "openssl");
+        place.command =
+            ["pinwise", "place", "--", "openssl", "speed", "a b"].map(Into::into).into();
+        assert_eq!(place.ran(), "openssl speed 'a b'");
+        place.command.truncate(3);
+        assert_eq!(place.ran(), "openssl");
     }
 
     #[test]
