@@ -1,7 +1,8 @@
 //! One campaign of one strategy on one workload, and its result.
 
+use crate::nodes::Nodes;
 use crate::workloads::{Bed, Case};
-use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_campaign::{MemoryJournal, Record, drive};
 use pinwise_evt::Method;
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
@@ -31,15 +32,18 @@ pub(crate) struct Way {
     budget: u64,
     /// How many on each workload, from seeds of their own.
     pub(crate) campaigns: u64,
+    /// Nodes that measure at once.
+    pub(crate) nodes: usize,
 }
 
-pub(crate) const WAYS: [Way; 4] = [
+pub(crate) const WAYS: [Way; 6] = [
     Way {
         name: "published",
         strategy: StrategyName::Random,
         method: Method::Profile,
         budget: PUBLISHED_BUDGET,
         campaigns: 1,
+        nodes: 1,
     },
     Way {
         name: "random",
@@ -47,6 +51,7 @@ pub(crate) const WAYS: [Way; 4] = [
         method: Method::Bayes,
         budget: BUDGET,
         campaigns: 1,
+        nodes: 1,
     },
     Way {
         name: "climb",
@@ -54,6 +59,7 @@ pub(crate) const WAYS: [Way; 4] = [
         method: Method::Bayes,
         budget: BUDGET,
         campaigns: 1,
+        nodes: 1,
     },
     Way {
         name: "default",
@@ -61,8 +67,17 @@ pub(crate) const WAYS: [Way; 4] = [
         method: Method::Bayes,
         budget: BUDGET,
         campaigns: 3,
+        nodes: 1,
     },
+    on_nodes("4 nodes", 4),
+    on_nodes("16 nodes", 16),
 ];
+
+/// The default on several nodes.
+const fn on_nodes(name: &'static str, nodes: usize) -> Way {
+    let (strategy, method) = (StrategyName::Auto, Method::Bayes);
+    Way { name, strategy, method, budget: BUDGET, campaigns: 1, nodes }
+}
 
 /// What one campaign came to.
 #[derive(Clone, Serialize, Deserialize)]
@@ -81,6 +96,10 @@ pub(crate) struct Run {
     pub(crate) claimed: Option<f64>,
     /// A bound ended the search before the budget did.
     pub(crate) ended: bool,
+    /// Measurements on all nodes, also those that the search did not use.
+    pub(crate) made: u64,
+    /// The time until the end, in windows.
+    pub(crate) took: f64,
 }
 
 impl Run {
@@ -96,38 +115,39 @@ impl Run {
             seed,
             ..question(way.strategy, if simulated { PUBLISHED_SIMULATED } else { way.budget }, case)
         };
-        Self::answer(case, &question.on(&testbed), testbed)
+        Self::answer(case, &question.on(&testbed), Nodes::new(testbed, way.nodes, seed))
     }
 
     /// A search for the best of a workload, without noise and without an end but the budget.
     pub(crate) fn long(case: &Case) -> Self {
         let question = question(StrategyName::Auto, BUDGET, case);
-        Self::answer(case, &PlacementQuestion { within: 1e-9, seed: 99, ..question }, case.quiet())
+        let question = PlacementQuestion { within: 1e-9, seed: 99, ..question };
+        Self::answer(case, &question, Nodes::new(case.quiet(), 1, 99))
     }
 
     /// A campaign without a store.
-    fn answer(case: &Case, question: &PlacementQuestion, mut testbed: Bed) -> Self {
-        let mut search = PlacementSearch::new(question, &case.tree, testbed.workload())
+    fn answer(case: &Case, question: &PlacementQuestion, mut nodes: Nodes) -> Self {
+        let mut search = PlacementSearch::new(question, &case.tree, nodes.workload())
             .expect("the workload fits");
-        let mut records: Vec<Record> = Vec::new();
-        while let Step::Measure(trial) = search.step(&records) {
-            let number = records.len() as u64;
-            testbed.seek(number);
-            let outcome = testbed.measure(&trial.setting, trial.effort);
-            records.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
-        }
+        let journal = &mut MemoryJournal::default();
+        let clock = || Duration::ZERO;
+        let driven = drive(journal, &mut search, &mut nodes, &clock, &|| false, &mut |_| ());
+        let (_, records) = driven.expect("memory has no errors");
+        let testbed = nodes.bed();
         let outcome: Outcome = search.outcome(testbed.unit(), &records, None);
         let truths = pinned(&records).map(|(assignment, _)| testbed.truth(assignment.leaves()));
         Self {
             measurements: outcome.cost.measurements,
             best: outcome.best.as_ref().map_or(0.0, |best| testbed.truth(best.assignment.leaves())),
-            early: early(&testbed, &records),
+            early: early(testbed, &records),
             most: truths.fold(0.0, f64::max),
             upper: outcome.bound.upb_high,
             claimed: outcome.bound.gap_high,
             ended: outcome.stopped_because.iter().any(|reason| {
                 matches!(reason, StopReason::NearBound { .. } | StopReason::SampleNearBound { .. })
             }),
+            made: nodes.made,
+            took: nodes.now,
         }
     }
 }

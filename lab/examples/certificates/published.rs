@@ -79,6 +79,8 @@ pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
             upper: None,
             claimed: None,
             ended: false,
+            made: measurements,
+            took: measurements as f64,
         }
     };
     Ok(FINALISTS.map(run).to_vec())

@@ -1,6 +1,6 @@
 //! The tables of docs/lab/certificates.md.
 
-use crate::campaign::{EARLY, Run, WITHIN};
+use crate::campaign::{EARLY, Run, WAYS, WITHIN};
 use crate::workloads::{Case, Group, NOISES};
 use pinwise_figures as figures;
 use pinwise_lab::rate::of_which;
@@ -75,6 +75,44 @@ pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
         });
     }
     default().for_each(closer);
+    nodes(results);
+}
+
+/// Prints what several nodes gain, and what they measure in vain: by the first campaign on each
+/// workload.
+fn nodes(results: &[Results<'_>]) {
+    let first = |name: &str| {
+        let of = results.iter().find(|results| results.name == name)?;
+        of.runs.iter().map(|(_, runs)| runs.first()).collect::<Option<Vec<&Run>>>()
+    };
+    let one = first(DEFAULT);
+    println!(
+        "\n| nodes | used, median | made, median | time, in windows, median | times as fast |"
+    );
+    println!("|---|--:|--:|--:|--:|");
+    for name in [DEFAULT].into_iter().chain(WAYS.iter().filter(|it| it.nodes > 1).map(|it| it.name))
+    {
+        let Some(runs) = first(name) else { continue };
+        let of = |value: &dyn Fn(&Run) -> f64| {
+            median(&mut runs.iter().map(|run| value(run)).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let faster = one.as_ref().and_then(|one| {
+            median(
+                &mut one
+                    .iter()
+                    .zip(&runs)
+                    .map(|(one, run)| one.took / run.took)
+                    .collect::<Vec<_>>(),
+            )
+        });
+        println!(
+            "| {name} | {:.0} | {:.0} | {:.0} | {} |",
+            of(&|run| run.measurements as f64),
+            of(&|run| run.made as f64),
+            of(&|run| run.took),
+            faster.map_or("-".to_owned(), |faster| format!("{faster:.2}")),
+        );
+    }
 }
 
 /// Prints a row for the campaigns on some workloads.
