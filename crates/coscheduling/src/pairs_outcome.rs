@@ -159,8 +159,8 @@ pub enum PairsVerdict {
     Paired,
     /// The same, and every program runs alone.
     Alone,
-    /// Another pairing may be better by more. Or fresh runs of the best one are worse than a random
-    /// pairing, or worse than one program after the other.
+    /// Another pairing may be better by more. Or fresh runs of the best one lose to a random
+    /// pairing, or to one program after the other.
     Undecided,
     /// Not every pair has been measured.
     Incomplete,

@@ -106,7 +106,7 @@ pub fn migrate_pages(pid: i32, from: &BTreeSet<u32>, to: &BTreeSet<u32>) -> io::
 pub enum MemoryMode {
     /// From one node while it has room.
     Preferred,
-    /// From several nodes in turn.
+    /// Round robin over several nodes.
     Interleave,
 }
 

@@ -83,7 +83,7 @@ impl Policy {
     }
 
     /// Policies that put `threads` threads in different places, up to swaps of alike domains and of
-    /// threads. Of those that do the same, it gives the first. [`Policy::Fast`] is left out if the
+    /// threads. The first of several with the same result. [`Policy::Fast`] is left out if the
     /// fastest kind of cores has too few contexts. Empty if the tree has no contexts.
     pub fn different(tree: &SharingTree, threads: usize) -> Vec<(Self, Assignment)> {
         let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else {

@@ -11,8 +11,8 @@
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
 //! holds at most c threads has sum over k <= c of x^k/k!. The series of different places are
 //! multiplied. Take m alike places with the series f each. Filled ones hold different threads, so
-//! the j! orders of j filled places count as one: sum over j <= m of (f - 1)^j/j!. The coefficient
-//! at the root is the number of classes.
+//! the j! orders of j filled places count as one. Their series is the sum over j <= m of (f -
+//! 1)^j/j!. The coefficient at the root is the number of classes.
 //!
 //! **Masks.** A thread may keep to some contexts. Then only contexts that the same threads may use
 //! are alike. The series have one variable for each kind of thread: see `masks`.
@@ -83,7 +83,7 @@ pub enum SpaceError {
         /// Threads per context allowed.
         per_context: usize,
     },
-    /// The threads keep to so many different sets of CPUs that the assignments cannot be counted.
+    /// The threads keep to too many different sets of CPUs: the assignments cannot be counted.
     #[error("the threads keep to too many different sets of CPUs: place fewer of them (--include)")]
     TooManyMasks,
 }
