@@ -37,7 +37,7 @@ macro_rules! questions {
         $(const _: () = assert!(matches!(<$request>::KIND, Kind::$kind));)*
 
         impl Steps {
-            /// Those of a kind; `None`: it is a part, which its parent answers for.
+            /// The functions of a kind. `None`: it is a part, whose parent answers.
             fn of(kind: Kind) -> Option<Self> {
                 match kind {
                     $(Kind::$kind => Some(Self::of_job::<$request>()),)*
