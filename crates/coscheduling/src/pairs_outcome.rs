@@ -62,7 +62,7 @@ pub struct SoloOutcome {
     pub runs: usize,
 }
 
-/// Two programs beside each other.
+/// Two programs on one core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairOutcome {
     /// The programs, the smaller number first.

@@ -68,7 +68,7 @@ questions! {
     Characterize: CharacterizeRequest => CharacterizeAnswer,
     /// How far the contexts of this machine are apart.
     Latency: LatencyRequest => LatencyAnswer,
-    /// Which programs run beside each other.
+    /// Which programs to pair.
     Pairs: PairsRequest => PairsAnswer,
     /// Whether it helps to move threads of running programs between siblings.
     Cosched: CoschedRequest => CoschedAnswer,

@@ -72,7 +72,7 @@ pub struct QueuedTask<'a> {
 }
 
 impl PublishedRule {
-    /// The value of two tasks beside each other. An event that was not counted of both is left out.
+    /// The value of two tasks on one core. An event that was not counted of both is left out.
     pub fn value(&self, tasks: [&EventCounts; 2]) -> f64 {
         let weights = self.weights;
         let terms = [
