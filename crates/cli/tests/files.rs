@@ -125,7 +125,7 @@ fn crates_depend_on_those_below_them_in_the_picture_of_the_house() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The row of a crate, counted from the top, and the side if the row is a box with two of them.
+/// The row of a crate, counted from the top. The side, if the row is a box of two.
 fn place_in(picture: &str, name: &str) -> Option<(usize, Option<usize>)> {
     let mut row = 0;
     for line in picture.lines() {
@@ -140,8 +140,8 @@ fn place_in(picture: &str, name: &str) -> Option<(usize, Option<usize>)> {
     None
 }
 
-/// Every source that ARCHITECTURE.md names is there: beside `src`, in the crate of its row of a
-/// table, or in the crate that its path begins with.
+/// Every source that ARCHITECTURE.md names exists. Its path begins with the crate, or the table's
+/// row names the crate.
 #[test]
 fn the_map_names_files_that_exist() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
