@@ -95,7 +95,7 @@ fn without_dashes(error: &clap::Error, command: &Command, words: &[String]) -> O
     let line =
         |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let (options, program) = (line(&words[1..at]), &words[at..]);
-    // Words that hold whole programs, each of which has its own --.
+    // Words for whole programs. Each may have its own --.
     let apart = command.get_name() == "pairs" && program.iter().all(|word| !word.starts_with('-'));
     let program = match apart {
         true => program.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" -- "),

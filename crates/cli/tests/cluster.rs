@@ -1,5 +1,5 @@
-//! Campaigns on several nodes, without a network: a script in the place of ssh runs what ssh would
-//! run on the host. All hosts are this machine.
+//! Campaigns on several nodes, without a network. A script in place of ssh runs the remote command.
+//! All hosts are this machine.
 
 mod support;
 

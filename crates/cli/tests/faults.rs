@@ -219,7 +219,7 @@ fn a_filter_that_forbids_setting_affinities_is_an_error_that_says_so() {
     assert_eq!(target.affinities(), before);
 }
 
-/// In a PID namespace of its own, so that the option holds for nobody else.
+/// In a separate PID namespace, so that the option affects nobody else.
 #[test]
 fn a_process_that_proc_hides_is_refused_and_own_programs_are_placed() {
     let (Some(unshare), Some(setpriv)) = (tool("unshare"), tool("setpriv")) else { return };

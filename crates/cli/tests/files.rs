@@ -82,6 +82,97 @@ fn no_text_has_the_minus_sign_of_unicode() {
     assert!(found.is_empty(), "U+2212 in:\n{}", found.join("\n"));
 }
 
+/// "Imports point down, or sideways within one box": the picture of the house in ARCHITECTURE.md.
+/// The crates for tests and studies are outside of it.
+#[test]
+fn crates_depend_on_those_below_them_in_the_picture_of_the_house() {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--no-deps"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let ours = |value: &serde_json::Value| match value["name"].as_str().unwrap() {
+        "pinwise" => Some("cli".to_owned()),
+        name => name.strip_prefix("pinwise-").map(str::to_owned),
+    };
+    let picture = architecture();
+    let picture = picture.split("```").nth(1).unwrap();
+    let mut wrong = Vec::new();
+    let mut inside = 0;
+    for package in metadata["packages"].as_array().unwrap() {
+        let Some(from) = ours(package).filter(|name| !["lab", "synthetic"].contains(&&**name))
+        else {
+            continue;
+        };
+        let Some((row, side)) = place_in(picture, &from) else {
+            wrong.push(format!("{from} is not in the picture"));
+            continue;
+        };
+        inside += 1;
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        for to in dependencies.filter(|to| to["kind"].is_null()).filter_map(ours) {
+            let is_below = place_in(picture, &to).is_some_and(|(other, its_side)| {
+                other > row || other == row && side.is_some() && its_side == side
+            });
+            if !is_below {
+                wrong.push(format!("{from} depends on {to}"));
+            }
+        }
+    }
+    assert!(inside > 20, "only {inside} crates are in the picture");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The row of a crate, counted from the top. The side, if the row is a box of two.
+fn place_in(picture: &str, name: &str) -> Option<(usize, Option<usize>)> {
+    let mut row = 0;
+    for line in picture.lines() {
+        let is_box = line.starts_with('│');
+        row += usize::from(!is_box);
+        for (side, text) in line.split('│').enumerate() {
+            if text.split(|c: char| !c.is_alphanumeric()).any(|word| word == name) {
+                return Some((row, is_box.then_some(side)));
+            }
+        }
+    }
+    None
+}
+
+/// Every source that ARCHITECTURE.md names exists. Its path begins with the crate, or the table's
+/// row names the crate.
+#[test]
+fn the_map_names_files_that_exist() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = architecture();
+    let mut named = 0;
+    let mut gone = Vec::new();
+    for line in text.lines() {
+        let of_row = line.split('`').nth(1).filter(|_| line.starts_with('|')).unwrap_or("cli");
+        let words = line.split(|c: char| !c.is_alphanumeric() && !"_/.*".contains(c));
+        for file in words.filter(|word| word.ends_with(".rs") && !word.contains('*')) {
+            named += 1;
+            let (first, rest) = file.split_once('/').unwrap_or((of_row, file));
+            let paths = [
+                crates.join(file),
+                crates.join(of_row).join("src").join(file),
+                crates.join(first).join("src").join(rest),
+            ];
+            if !paths.iter().any(|path| path.exists()) {
+                gone.push(format!("{file}: {line}"));
+            }
+        }
+    }
+    assert!(named > 80, "only {named} files");
+    assert!(gone.is_empty(), "no such file:\n{}", gone.join("\n"));
+}
+
+fn architecture() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    fs::read_to_string(file).unwrap()
+}
+
 /// The rule "one name, one type" of ARCHITECTURE.md, without the types of tests.
 #[test]
 fn no_two_types_have_the_same_name() {

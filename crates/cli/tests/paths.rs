@@ -1,5 +1,5 @@
-//! `pinwise paths`: what it says of a small program, what others read of it, what it refuses, and
-//! how it records. `tests/cmd/paths/paths.in/app.s` is the program.
+//! `pinwise paths`: its answer for a small program, its exports, its refusals, and its recording.
+//! `tests/cmd/paths/paths.in/app.s` is the program.
 
 mod support;
 

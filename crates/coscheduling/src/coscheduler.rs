@@ -8,8 +8,8 @@
 //! only sets affinities cannot say when a thread runs. So it decides by the split: bad neighbours
 //! share a context, and good ones are on siblings.
 //!
-//! **Method.** A [`CoscheduleRule`] says how fast threads are beside each other. `split.rs` has the
-//! best split for that. The split changes only if another one is better by a margin.
+//! **Method.** A [`CoscheduleRule`] says how fast threads are on one core. `split.rs` has the best
+//! split for that. The split changes only if another one is better by a margin.
 //!
 //! **Limits.** Which threads of two siblings meet, and how often, is the scheduler's choice.
 
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// How fast two threads run beside each other, from what each of them did.
+/// How fast two threads run on one core, from what each of them did.
 pub trait PairSpeeds: Debug + Send + Sync {
     /// The speed of each beside the other, as a share of its speed alone. `None`: no answer, for
     /// instance without an event.

@@ -46,7 +46,7 @@ const LARGEST: f64 = 1e6;
 /// The order of the products in a model for predictions.
 const ORDER: usize = 2;
 
-/// The measurement of two programs beside each other.
+/// The measurement of two programs on one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingPair {
     /// Their places among the training programs.
@@ -184,12 +184,12 @@ impl PairMargin {
     }
 }
 
-/// What two programs keep beside each other, as predicted.
+/// What two programs on one core keep, as predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedPair {
     /// What each keeps.
     pub kept: [f64; 2],
-    /// Events of which one of both has more or less than every training program. There the model
+    /// Events that one of both has more or less often than every training program. There the model
     /// says what the nearest count would give.
     pub beyond: Vec<CounterEvent>,
 }
@@ -307,7 +307,7 @@ impl CounterModel {
         Err(CounterModelError::OtherCpu { model: self.cpu.clone(), here: here.to_owned() })
     }
 
-    /// What two programs keep beside each other. Each is a name and its counts alone.
+    /// What two programs on one core keep. Each is a name and its counts alone.
     ///
     /// # Errors
     /// An event was not counted.
@@ -459,9 +459,9 @@ fn logarithms(scales: &[EventScale], counts: &[Vec<f64>]) -> Vec<Vec<f64>> {
 
 /// What a published rank says of two programs; higher is better.
 ///
-/// Per cycle and summed over both, it is 5.2 branches and 1.5 floating point operations, less 23
-/// L2 misses and 1 miss of the trace cache ("Hardware monitoring for SMT scheduling and path
-/// profiles", section 4).
+/// Events count per cycle, summed over both. Branches weigh 5.2, floating point operations 1.5, L2
+/// misses -23, and misses of the trace cache -1. Source: "Hardware monitoring for SMT scheduling
+/// and path profiles", section 4.
 ///
 /// # Errors
 /// One of these was not counted.

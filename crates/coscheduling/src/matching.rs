@@ -10,9 +10,9 @@ use std::collections::HashMap;
 /// The pairings of a number of programs.
 #[derive(Clone, Debug)]
 pub struct Matchings {
-    /// The choices for each set of remaining programs. A choice is a pair with the first program of
-    /// the set, and the place of the set that then remains. That set always stands earlier: the
-    /// empty set is first, the set of all programs last.
+    /// The choices for each set of remaining programs. A choice pairs the first program of the set.
+    /// It also has the index of the set that then remains. That set always comes earlier: the empty
+    /// set is first, the set of all programs last.
     sets: Vec<Vec<Choice>>,
 }
 

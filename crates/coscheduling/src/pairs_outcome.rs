@@ -62,7 +62,7 @@ pub struct SoloOutcome {
     pub runs: usize,
 }
 
-/// Two programs beside each other.
+/// Two programs on one core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairOutcome {
     /// The programs, the smaller number first.
@@ -159,8 +159,8 @@ pub enum PairsVerdict {
     Paired,
     /// The same, and every program runs alone.
     Alone,
-    /// Another pairing may be better by more. Or fresh runs of the best one are worse than a random
-    /// pairing, or worse than one program after the other.
+    /// Another pairing may be better by more. Or fresh runs of the best one lose to a random
+    /// pairing, or to one program after the other.
     Undecided,
     /// Not every pair has been measured.
     Incomplete,

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Which programs run beside each other: the question.
+/// The question which programs to pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairsQuestion {
     /// The budget.
@@ -141,8 +141,8 @@ impl PairsSearch {
         (FRESH * (programs / 2)) as u64
     }
 
-    /// These programs beside each other. Each measurement exchanges their contexts; `ahead` of it
-    /// are planned.
+    /// These programs together. Each measurement exchanges their contexts; `ahead` of it are
+    /// planned.
     fn trial(&self, programs: &[usize], history: &[Record], ahead: usize) -> Trial {
         let of = |record: &Record| match &record.trial.setting {
             Setting::Profile(parts) => {

@@ -1,5 +1,5 @@
-//! The share of its speed that each program keeps beside each other one, as a model predicts it
-//! from runs alone.
+//! The share of its speed that each program keeps next to each other one. A model predicts it from
+//! runs alone.
 
 use crate::counter_model::{CounterModel, CounterModelError, LEAST_KEPT, PredictedPair};
 use pinwise_campaign::{Record, settled};

@@ -1,4 +1,4 @@
-//! The contexts on which two programs run beside each other.
+//! The contexts on which two programs run at the same time.
 
 use pinwise_topology::{CpuId, CpuSet, Domain, DomainKind, Machine, SharingTree};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The gain or loss of two programs beside each other: weighted speed-up, speed-up, slowdown and
+//! The gain or loss of two programs on one core: weighted speed-up, speed-up, slowdown and
 //! unfairness.
 
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! How well the last quantum predicts the next one.
 //!
 //! A co-scheduler decides by the counts of the last scheduling quantum. These counts are useful if
-//! they change little from quantum to quantum. The paper on hardware monitoring (section 4) gives
-//! for a Pentium 4: 0.93 for instructions per cycle, 0.92 for L2 misses, and 0.52 for L2 misses
-//! summed over six quanta.
+//! they change little from quantum to quantum. The paper on hardware monitoring (section 4) has
+//! figures of a Pentium 4. They are 0.93 for instructions per cycle and 0.92 for L2 misses. Summed
+//! over six quanta, L2 misses have 0.52.
 
 use pinwise_measure::{CounterEvent, EventCounts};
 use serde::Serialize;

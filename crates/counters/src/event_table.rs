@@ -1,21 +1,21 @@
 //! The event of each processor that a [`CounterEvent`] stands for.
 //!
 //! **Problem.** Cycles, instructions and branches have one meaning on every processor. The generic
-//! cache events of perf_event_open(2) have not: `cache-misses` counts misses of the last level on
+//! cache events of perf_event_open(2) do not. `cache-misses` counts misses of the last level on
 //! Intel, the second on AMD and the first on Arm. Misses of the micro-op cache and floating point
 //! operations have no generic event.
 //!
-//! **Method.** A table has the events that stay the same over generations. Each entry has the name
-//! under which perf's own event files have it (`tools/perf/pmu-events/arch` in the sources of
-//! Linux), which follow the manuals of Intel, AMD and Arm. An event has several encodings if
-//! processors differ. The first one that the kernel accepts is used.
+//! **Method.** A table has the events that stay the same over generations. Each entry has its name
+//! in perf's own event files (`tools/perf/pmu-events/arch` in the sources of Linux). These files
+//! follow the manuals of Intel, AMD and Arm. An event has several encodings if processors differ.
+//! The first one that the kernel accepts is used.
 //!
 //! **Limits.** Compare counts of one design only. `FrontEndMisses` are those of the micro-op cache
 //! where they are counted, else of the instruction cache or its TLB. `L2Misses` hold prefetches
 //! into the L2 on Intel, and none on AMD. `FpOperations` are instructions on Intel, where a vector
 //! counts once and a fused multiply-add twice. They are operations on AMD. On Arm they include
-//! speculative ones. On AMD `LlcMisses` are the fills of the data cache from memory, because its L3
-//! counts only for all its cores together. Arm's kernel refuses no number: `vfp_spec` stays 0 on
+//! speculative ones. On AMD `LlcMisses` are the fills of the data cache from memory. The L3 there
+//! only counts for all its cores together. Arm's kernel refuses no number: `vfp_spec` stays 0 on
 //! cores without it.
 
 use pinwise_measure::CounterEvent;
@@ -266,7 +266,7 @@ fn common(event: CounterEvent) -> &'static [EventEncoding] {
         CounterEvent::BranchMisses => {
             &[Listed("branch-misses"), Listed("br_mis_pred_retired"), Generic("branch-misses")]
         }
-        // The cache in bits 0 to 7 (L1D, L1I, ITLB, LL), reads in bits 8 to 15, misses in bit 16.
+        // Bits 0 to 7 are the cache (L1D, L1I, ITLB, LL), bits 8 to 15 reads, bit 16 misses.
         CounterEvent::L1DataMisses => {
             &[Listed("l1d_cache_refill"), Cache("L1-dcache-load-misses", 1 << 16)]
         }

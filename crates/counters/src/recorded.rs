@@ -52,8 +52,8 @@ pub enum RecordedSubject {
     },
 }
 
-/// The counts of all subjects in one interval. [`EventCounts::seconds`] is 0 if the file does not
-/// tell how long it was: that is so without `-I`.
+/// The counts of all subjects in one interval. [`EventCounts::seconds`] is 0 without `-I`: the file
+/// then lacks the length.
 pub type RecordedInterval = BTreeMap<RecordedSubject, EventCounts>;
 
 /// A file of `perf stat -x,`.

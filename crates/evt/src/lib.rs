@@ -13,12 +13,11 @@
 //! A [`Sample`] holds one performance per measured assignment. The assignments are drawn at random,
 //! independently and with equal chance.
 //!
-//! [`estimate()`] returns a [`BoundEstimate`], or a
-//! [`Refusal`] with the reason why there is none. There are two estimators ([`Method`]): the
-//! published one, and a Bayesian one. The Bayesian one is better calibrated, and the default.
-//! [`plots`] returns the data behind an estimate. [`capture_probability()`] and [`better_fraction`]
-//! need no model. [`looks`] lists the sample sizes at which to ask. [`Better::estimate`] bounds
-//! values too where lower is better.
+//! [`estimate()`] returns a [`BoundEstimate`], or a [`Refusal`] with the reason why there is none.
+//! There are two estimators ([`Method`]): the published one, and a Bayesian one. The Bayesian one
+//! is better calibrated, and the default. [`plots`] returns the data behind an estimate.
+//! [`capture_probability()`] and [`better_fraction`] need no model. [`looks`] lists the sample
+//! sizes at which to ask. [`Better::estimate`] also bounds values for which lower is better.
 //!
 //! # Limits
 //!

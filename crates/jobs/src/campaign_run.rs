@@ -183,8 +183,8 @@ pub(crate) fn conclude<A: Serialize>(
     Err(unanswered(store, id, ending, ends)?)
 }
 
-/// The one way to end a run with an answer: it is the campaign's conclusion. One that is `Stopped`
-/// has an answer so far.
+/// The one way to end a run with an answer. It stores the answer as the campaign's conclusion. A
+/// `Stopped` campaign has the answer so far.
 pub(crate) fn answered(
     store: &mut Store,
     id: CampaignId,

@@ -39,10 +39,10 @@ impl From<CustomTestbedError> for JobError {
     }
 }
 
-/// Finds where the threads of a testbed's workload run best. What the testbed can do, it says
-/// itself. The records go to `journal`: [`pinwise_campaign::MemoryJournal`], or a campaign of a
-/// store, which the caller concludes ([`pinwise_campaign::Store::set_state`]). The notes of the
-/// outcome say what disturbed the testbed, also in earlier sessions that the journal knows.
+/// Finds where the threads of a testbed's workload run best. The testbed itself says what it can
+/// do. The records go to `journal`: [`pinwise_campaign::MemoryJournal`], or a campaign of a store,
+/// which the caller concludes ([`pinwise_campaign::Store::set_state`]). The notes of the outcome
+/// say what disturbed the testbed, also in earlier sessions that the journal knows.
 ///
 /// # Errors
 /// See [`CustomTestbedError`]. With the same journal, the next call goes on where this one ended.

@@ -47,7 +47,8 @@ pub trait Events {
     fn take(&mut self, event: Event<'_>) -> io::Result<()>;
 }
 
-/// Events for somebody who may go away. From then on nothing is sent, and the job is asked to stop.
+/// Events for a receiver that may go away. After that nothing is sent, and the job is asked to
+/// stop.
 pub(crate) struct Listener<'a> {
     events: &'a mut dyn Events,
     interrupt: &'a Interrupt,

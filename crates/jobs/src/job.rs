@@ -82,7 +82,7 @@ pub trait Job: Sized {
     fn summary(conclusion: &Value) -> Option<Summary>;
 }
 
-/// Who asks.
+/// What a job needs to know of its caller.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// The command line, stored with the campaign for people to read. Empty for a library's user.
@@ -148,8 +148,8 @@ pub(crate) fn resume_job<J: Job>(
     go_on::<J>(ready, info, caller, store, events)
 }
 
-/// Puts back what a killed pinwise left changed, and says so. Otherwise it would pass for the
-/// program's own.
+/// Puts back what a killed pinwise left changed, and says so. Otherwise this job would take it for
+/// the program's own state.
 fn put_back(events: &mut dyn Events) -> Result<(), JobError> {
     put_back_leftovers().into_iter().try_for_each(|notice| note(events, notice))
 }

@@ -37,7 +37,7 @@ macro_rules! questions {
         $(const _: () = assert!(matches!(<$request>::KIND, Kind::$kind));)*
 
         impl Steps {
-            /// Those of a kind; `None`: it is a part, which its parent answers for.
+            /// The functions of a kind. `None`: it is a part, whose parent answers.
             fn of(kind: Kind) -> Option<Self> {
                 match kind {
                     $(Kind::$kind => Some(Self::of_job::<$request>()),)*
@@ -68,7 +68,7 @@ questions! {
     Characterize: CharacterizeRequest => CharacterizeAnswer,
     /// How far the contexts of this machine are apart.
     Latency: LatencyRequest => LatencyAnswer,
-    /// Which programs run beside each other.
+    /// Which programs to pair.
     Pairs: PairsRequest => PairsAnswer,
     /// Whether it helps to move threads of running programs between siblings.
     Cosched: CoschedRequest => CoschedAnswer,

@@ -54,7 +54,7 @@ mod tests {
         PlaceRequest::from(simulated(model, Budget::Measurements(60)))
     }
 
-    /// Begins in one of the ways, in a process of its own.
+    /// Begins in one of the ways, in a separate process.
     #[test]
     fn __begin() {
         let Ok(beginning) = std::env::var(BEGINNING) else { return };

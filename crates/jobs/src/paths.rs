@@ -55,7 +55,7 @@ pub enum PathsError {
     NotSeen {
         /// The binary.
         file: PathBuf,
-        /// Those of which something was seen.
+        /// Those with a sample.
         seen: Vec<String>,
     },
     /// A binary that was asked for cannot be used.
@@ -133,10 +133,9 @@ fn read_recording(file: &Path) -> Result<BranchRecording, PathsError> {
     })
 }
 
-/// By its recorded name, the file of each binary, and the first file that is none. `seen`: names
-/// and entries that lead there. Of several binaries with the file's name, the one with the most
-/// matching folders counts, then the one with the most entries. Text without mappings has one
-/// binary without a name.
+/// The file of each binary, by the recorded name, and the first file that is none. `seen`: names
+/// and entries that lead there. Several binaries may have the file's name. Then the most matching
+/// folders decide, then the most entries. Text without mappings has one binary without a name.
 fn recorded_as(
     files: &[PathBuf],
     seen: &[(&str, u64)],

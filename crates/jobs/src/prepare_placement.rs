@@ -149,8 +149,8 @@ fn prepare_memory(request: &mut PlacementRequest, events: &mut dyn Events) -> Re
     Ok(())
 }
 
-/// Gives `checked` back. Before an error come notes on threads that are left alone or keep to some
-/// CPUs: they may be its cause.
+/// Returns `checked`. Before an error it reports threads that are left alone or keep to some CPUs.
+/// They may be its cause.
 pub(crate) fn with_left_alone<T>(
     checked: Result<T, JobError>,
     testbed: &dyn OpenSubject,

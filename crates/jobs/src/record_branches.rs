@@ -59,7 +59,7 @@ pub enum RecordError {
     /// This machine has no branch records, or they are not permitted.
     #[error("no branch records: {}{}", finding(.0), remedy(.0))]
     NotHere(Finding),
-    /// perf can record none, for a reason of its own.
+    /// perf can record none, and says why.
     #[error("perf records no branches here: {0}")]
     Refused(String),
     /// perf ended without a recording.

@@ -1,4 +1,4 @@
-//! What stored questions say to somebody who has not asked them.
+//! Reads facts from a stored question of any kind: its budget, and the commands and files it names.
 
 use crate::{CompareQuestion, PlaceRequest, stored_campaign};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store, StoreError};

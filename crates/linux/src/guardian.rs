@@ -438,7 +438,7 @@ fn run_command(command: &str, folder: &Path) -> io::Result<bool> {
         if begin.elapsed() > SETTING_LIMIT {
             let group = rustix::process::Pid::from_child(&child);
             // The kernel refuses this if the command runs as another user, by sudo for example.
-            // Such a command ends by itself.
+            // Such a command ends on its own.
             if rustix::process::kill_process_group(group, Signal::KILL).is_ok() {
                 child.wait()?;
             }

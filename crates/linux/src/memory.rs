@@ -34,7 +34,7 @@ pub enum MemoryError {
          CAP_SYS_PTRACE, or use --memory leave"
     )]
     NotPermitted(Pid),
-    /// A seccomp filter, as of a container, forbids set_mempolicy(2).
+    /// A seccomp filter, such as that of a container, forbids set_mempolicy(2).
     #[error("not permitted to set the memory policy of a program: give pinwise CAP_SYS_NICE")]
     NoPolicy,
     /// Pages of several nodes that were together on one node cannot be told apart.
@@ -243,7 +243,7 @@ fn together(
 /// Where the memory of a program lies that is started. What it starts inherits this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialMemory {
-    /// Page by page on these nodes in turn.
+    /// Page by page, round robin over these nodes.
     Interleaved(BTreeSet<u32>),
     /// On this node while it has room.
     Preferred(u32),

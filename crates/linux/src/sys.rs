@@ -106,7 +106,7 @@ pub fn migrate_pages(pid: i32, from: &BTreeSet<u32>, to: &BTreeSet<u32>) -> io::
 pub enum MemoryMode {
     /// From one node while it has room.
     Preferred,
-    /// From several nodes in turn.
+    /// Round robin over several nodes.
     Interleave,
 }
 
@@ -141,7 +141,7 @@ fn node_words(nodes: &BTreeSet<u32>, last: Option<u32>) -> Vec<libc::c_ulong> {
     words
 }
 
-/// The length that the kernel is told: it takes one bit less.
+/// The length to pass to the kernel, which uses one bit less.
 fn node_bits(words: &[libc::c_ulong]) -> libc::c_ulong {
     (words.len() * BITS + 1) as libc::c_ulong
 }

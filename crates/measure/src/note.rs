@@ -38,7 +38,7 @@ pub enum Pinner {
         /// The number of its process.
         pid: i32,
     },
-    /// Whoever changed the cpuset: systemd, a container manager.
+    /// What changed the cpuset: systemd, or a container manager.
     Cpuset,
     /// Nothing else is known.
     Unknown,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const HOT: f64 = 0.001_25;
 
 /// Wall's weight matching: how much of the flow of all hot paths the estimate finds. It finds a hot
-/// path that it ranks as high (Wall, "Predicting Program Behavior Using Real or Estimated
-/// Profiles", PLDI 1991).
+/// path if the path is also hot in the estimate. Source: Wall, "Predicting Program Behavior Using
+/// Real or Estimated Profiles", PLDI 1991.
 ///
 /// The *flow* of a path is its count as a share of all counts. There are as many hot paths in the
 /// estimate as in the exact profile. Of paths that are estimated alike, the smaller key comes

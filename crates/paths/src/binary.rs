@@ -54,7 +54,7 @@ impl<'data> Binary<'data> {
     ///
     /// # Errors
     ///
-    /// The file is no ELF file for x86-64, or tells of no function.
+    /// The file is no ELF file for x86-64, or names no function.
     pub fn parse(bytes: &'data [u8]) -> Result<Self, BinaryError> {
         let file: ElfFile64 =
             ElfFile64::parse(bytes).map_err(|error| BinaryError::NotElf(error.to_string()))?;

@@ -4,9 +4,9 @@
 //! to the same block, because control comes back there. An *edge* leads from a block to one that
 //! may follow. A depth-first search begins at the entries in the order of their addresses. An edge
 //! is a *back edge* if it leads to a block that the search has begun and not finished. Its
-//! destination is a *loop head*. An *entry* is a place where control comes from other functions:
-//! the first instruction, and each destination of a sampled jump from outside. Such places are
-//! parts that a compiler moved away, and handlers of exceptions.
+//! destination is a *loop head*. An *entry* is a place where control comes from other functions.
+//! The first instruction is one. So is each destination of a sampled jump from outside. Such a
+//! place is a part that a compiler moved away, or a handler of exceptions.
 //!
 //! The decoder follows the code from the entries. The destinations of indirect jumps are those that
 //! were observed, and those of tables that it finds. An unseen case of another jump has no edge.

@@ -3,9 +3,10 @@
 //! The number of the case is compared with the last one, and a conditional jump leaves if it is
 //! above. Then an indirect jump goes where a table says. It has one of two forms:
 //!
-//! - `jmp [table + 8 index]`: the table has addresses. So does code that is linked to one place.
-//! - `lea base, [table]`, `movsxd to, [base + 4 index]`, `add to, base`, `jmp to`: it has distances
-//!   from its own start. So does code that may lie anywhere.
+//! - `jmp [table + 8 index]`: the table holds addresses. Code that is linked to one place has such
+//!   tables.
+//! - `lea base, [table]`, `movsxd to, [base + 4 index]`, `add to, base`, `jmp to`: it holds
+//!   distances from its own start. Code that may lie anywhere has such tables.
 //!
 //! A comparison counts if it is of the index, or of what the index is a copy of. Another one
 //! belongs to other code. Control must come from there without a jump or a call. A subtraction

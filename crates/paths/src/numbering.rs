@@ -1,11 +1,11 @@
 //! Numbers the paths of a function, from 0 on, without a gap.
 //!
 //! Without its back edges a graph has no cycle. So its paths can be counted from the last block
-//! backwards. A block has as many paths to an end as its successors have together, and one more for
-//! each way to end there. The number of a path is the sum of the values of its edges. At each
-//! block, these are the paths of the choices before the one it takes (Ball and Larus 1996, section
-//! 3.2 and figure 5). Paths may also begin at each head, for the back edges that were cut (section
-//! 3.4).
+//! backwards. The paths of a block are those of its successors together, and one for each way to
+//! end there. The number of a path is the sum of the values of its edges. The value of an edge is
+//! the number of paths through the edges before it at its block. Source: Ball and Larus 1996,
+//! section 3.2 and figure 5. Paths may also begin at each head, for the back edges that were cut
+//! (section 3.4).
 //!
 //! The number of paths may be exponential in the number of blocks. If a number does not fit into 64
 //! bits, paths have no numbers. Everything else here works on blocks and needs none.
@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_loop_is_cut_at_its_back_edge() {
-        // 0 -> 1, 1 -> 1 or 2: from the entry to the back edge or out, from the head the same.
+        // 0 -> 1, 1 -> 1 or 2. From the entry a path leads to the back edge or out, from the head
+        // too.
         let graph =
             FunctionGraph::of_edges(&[(vec![1], false), (vec![1, 2], false), (vec![], false)]);
         let numbering = Numbering::new(&graph, 0).unwrap();

@@ -1,9 +1,9 @@
 //! A path, and what a fragment shows of one.
 //!
-//! A *path* is a sequence of blocks from an entry or a loop head to an exit or a back edge. Source:
-//! Ball and Larus, "Efficient Path Profiling", MICRO-29, 1996, section 3. A *partial path* is the
-//! part of a path that a fragment shows: consecutive blocks. It also says if they are the first or
-//! the last ones.
+//! A *path* is a sequence of blocks. It begins at an entry or a loop head, and ends at an exit or a
+//! back edge. Source: Ball and Larus, "Efficient Path Profiling", MICRO-29, 1996, section 3. A
+//! *partial path* is the part of a path that a fragment shows: consecutive blocks. It also says if
+//! they are the first or the last ones.
 //!
 //! Both are sequences of marks here. Between [`START`] and a mark of the end there are the numbers
 //! of blocks. So a partial path fits a path if its marks occur there side by side.

@@ -12,10 +12,10 @@
 //! undo that. Where they do not, the interval is wide.
 //!
 //! Replicates have only what was seen. A path that was seen `n` times might as well have been seen
-//! `n + 1` times. Exact limits of a Poisson mean use gamma distributions: shape `n` for the lower
-//! end, `n + 1` for the upper one. (Garwood, "Fiducial Limits for the Poisson Distribution",
-//! Biometrika 28, 1936.) So does the upper end here. One sighting counts as much as the variance of
-//! replicates divided by their mean.
+//! `n + 1` times. Exact limits of a Poisson mean use gamma distributions. Their shape is `n` for
+//! the lower end and `n + 1` for the upper one. The upper end here uses `n + 1` too. Source:
+//! Garwood, "Fiducial Limits for the Poisson Distribution", Biometrika 28, 1936. One sighting
+//! counts as much as the variance of replicates divided by their mean.
 //!
 //! Paths that move with the prior alone are *undetermined*. Paths that share partial paths form a
 //! group. The count of the group is known better than the count of each path in it.

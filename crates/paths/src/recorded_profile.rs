@@ -1,7 +1,7 @@
 //! The answer about a whole recording: the paths of all of its binaries, the most frequent first.
 //!
-//! Each binary has graphs and a profile of its own. A profile counts executions for each window of
-//! the stream that shows its binary ([`PathProfile`]). So the count of a path is multiplied by the
+//! Each binary has its own graphs and profile. A profile counts executions for each window of the
+//! stream that shows its binary ([`PathProfile`]). So the count of a path is multiplied by the
 //! number of windows that show its binary. The shares of all binaries then add up to 1. Times the
 //! branches of a window, it is how often the path ran in the branches that were sampled. The
 //! intervals leave out how uncertain the parts of binaries are. These parts are known well: each

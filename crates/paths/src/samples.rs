@@ -378,7 +378,7 @@ impl SampleSums {
         &mut self.binaries[number]
     }
 
-    /// The sums. Binaries of which nothing was seen are left out.
+    /// The sums. Binaries without a sample are left out.
     pub(crate) fn into_recording(mut self) -> BranchRecording {
         let addressing = match self.as_they_are {
             Some(_) => Addressing::Addresses,

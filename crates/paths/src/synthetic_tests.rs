@@ -18,8 +18,8 @@ use crate::truth::{BranchRecord, PathCounter};
 /// Outside of all functions.
 const CALLER: u64 = 1 << 40;
 
-/// The trace of `calls` calls of a function whose branches depend on earlier blocks, and the
-/// samples of a record of this depth.
+/// The trace of `calls` calls of a function, and the samples of a record of this depth. The
+/// branches depend on earlier blocks.
 fn run(
     program: &ProgramGraph,
     calls: usize,

@@ -1,5 +1,5 @@
-//! The truth from a complete trace of branches: exact counts of paths, and the samples that a
-//! processor's branch record would give.
+//! The truth from a complete trace of branches: exact counts of paths. Also the samples that a
+//! branch record would give.
 
 use std::collections::HashMap;
 
@@ -32,8 +32,8 @@ impl<'graph> PathCounter<'graph> {
         self.walk.take(branch, &mut |met| count(met, counts, cut, breaks));
     }
 
-    /// The counts of whole paths, of cut paths (at least the first and the last one), and of
-    /// branches that could not follow their predecessor.
+    /// The counts of whole paths and the number of cut ones (at least the first and the last). Then
+    /// the number of branches that could not follow their predecessor.
     pub fn finish(mut self) -> (Vec<(Path, u64)>, u64, u64) {
         let (counts, cut, breaks) = (&mut self.counts, &mut self.cut, &mut self.breaks);
         self.walk.finish(&mut |met| count(met, counts, cut, breaks));

@@ -30,8 +30,8 @@ pub enum Unmeasured {
         /// The number.
         n: u32,
     },
-    /// A sentence with a small first letter and no full stop: from a store that was written before
-    /// reasons had kinds.
+    /// From a store that was written before reasons had kinds. A sentence with a small first letter
+    /// and no full stop.
     Text {
         /// The sentence.
         text: String,
@@ -128,8 +128,8 @@ pub enum LastComparisonNote {
         #[serde(default)]
         pins: bool,
     },
-    /// A sentence with a small first letter and no full stop: from a store that was written before
-    /// notes had kinds.
+    /// From a store that was written before notes had kinds. A sentence with a small first letter
+    /// and no full stop.
     Text {
         /// The sentence.
         text: String,

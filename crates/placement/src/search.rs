@@ -120,8 +120,8 @@ impl PlacementSearch {
             return Err(SearchError::TooSmall { least, budget, enough: 2 * least });
         }
         let contexts = tree.leaves().len() as u32;
-        // Threads in order, one on each context, in turn, within their affinities. Many people
-        // would do this by hand.
+        // Threads in order, one on each context, within their affinities. Many people would do this
+        // by hand.
         let in_turn = Assignment::new(
             (0..workload.threads.len() as u32).map(|thread| thread % contexts).collect(),
         );

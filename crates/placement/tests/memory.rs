@@ -63,7 +63,7 @@ fn memory_that_is_spread_favours_no_node() {
     let best = |policy| run(StrategyName::Auto, policy).best.unwrap().performance.mean;
     let [leave, follow, interleave] =
         [MemoryPolicy::Leave, MemoryPolicy::Follow, MemoryPolicy::Interleave].map(best);
-    // Half of all reads are remote, whoever reads.
+    // Half of all reads are remote, from any reader.
     assert!(interleave < leave / 1.2, "{interleave} {leave}");
     // Each instance has its memory: they may use both nodes, and crowd each other less.
     assert!(follow >= leave * 0.995, "{follow} {leave}");

@@ -58,9 +58,9 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
     let truth = bed(2, demand(), 0.0);
     let space = Space::new(tree(), 6, PerContext::AtMost(1)).unwrap();
     let optimum = space.classes().map(|class| truth.truth(class.leaves())).fold(0.0, f64::max);
-    // Eleven assignments of one instance, twice; with noise those that may be the best four times
-    // more, and that is all of them at most. Noise matters above 0.2 %, as it is estimated. So of a
-    // testbed with just 0.2 % either may be true.
+    // Each of the eleven assignments of one instance is measured twice. With noise, those that may
+    // be the best are measured four times more: all of them at most. Estimated noise matters above
+    // 0.2 %. So with just 0.2 % either may happen.
     let experiments = [(0.0, 22..=22), (0.001, 22..=22), (0.002, 22..=66), (0.01, 23..=66)];
     for (noise, experiments) in experiments {
         let (outcome, records) = run(600, None, bed(2, demand(), noise));

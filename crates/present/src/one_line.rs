@@ -476,7 +476,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::MemoryRemote { .. }
         | ProgramNote::MemoryNotMoved { .. }
         | ProgramNote::MemoryNotReturned { .. } => true,
-        // Of some programs: so many that they may well be the measured one's.
+        // Of some programs. There are so many that they may belong to the measured one.
         ProgramNote::NumaBalancing { pages, of } => *pages >= of / 10,
         ProgramNote::LeftAlone { reason, .. } => match reason {
             LeftAlone::Unknown | LeftAlone::Confined => true,

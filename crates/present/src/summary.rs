@@ -59,7 +59,7 @@ pub enum Summary {
         /// The levels that they imply.
         levels: usize,
     },
-    /// The answer of programs beside each other.
+    /// The answer of `pairs`.
     Pairs {
         /// The verdict.
         verdict: PairsVerdict,
@@ -85,7 +85,7 @@ pub enum SummaryVerdict {
     Placement(PlacementVerdict),
     /// Of a number of threads, placed or not.
     LastComparison(LastComparisonVerdict),
-    /// Of programs beside each other.
+    /// Of `pairs`.
     Pairs(PairsVerdict),
     /// Of programs whose threads are moved.
     Cosched(CoschedVerdict),

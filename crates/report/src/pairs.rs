@@ -1,4 +1,4 @@
-//! Programs beside each other as a page: the pairing, the matrix as a heat map, and every pair.
+//! The page of `pairs`: the pairing, the matrix as a heat map, and every pair.
 
 use crate::figure::Table;
 use crate::heat_map::{HeatCell, HeatMap, SHADES};
@@ -13,7 +13,7 @@ use pinwise_present::{Files, NextStep, PairsFindings, Unfinished, note, pairs_ra
 const SLOW: f64 = 0.7;
 const FAST: f64 = 1.9;
 
-/// The page of programs beside each other: a complete HTML document that needs nothing else.
+/// The page of `pairs`: a complete HTML document that needs nothing else.
 ///
 /// # Errors
 /// The template could not be filled in.

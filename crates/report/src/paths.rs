@@ -2,8 +2,8 @@
 //! with their paths.
 //!
 //! A graph is one column of blocks, in the order of their addresses: as a disassembly has them.
-//! Edges are arcs to the left of it. Each path has a line of its own to the right. Blocks that did
-//! not run are left out. Nothing on the page needs a script.
+//! Edges are arcs to the left of it. Each path has its own line to the right. Blocks that did not
+//! run are left out. Nothing on the page needs a script.
 
 use crate::figure::Table;
 use crate::heat_map::SHADES;

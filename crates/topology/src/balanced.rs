@@ -1,5 +1,5 @@
-//! Balanced placements: what the load balancers of general-purpose operating systems make of
-//! threads nobody pins.
+//! Balanced placements: where the load balancers of general-purpose operating systems put unpinned
+//! threads.
 
 use crate::{Assignment, Random, SharingTree};
 

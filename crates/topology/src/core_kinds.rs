@@ -2,9 +2,10 @@
 //!
 //! Contexts are of one kind if they agree in everything the kernel reports about them. That is the
 //! PMU that counts their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum
-//! frequency. A property that is not known of every context says nothing. Without capacities and
-//! maximum frequencies, ACPI's nominal performance (`acpi_cppc/nominal_perf`) is the base. Its
-//! highest performance is none: AMD ranks cores of one kind by it, from 236 down to 166.
+//! frequency. A property counts only if it is known of every context. Without capacities and
+//! maximum frequencies, ACPI's nominal performance (`acpi_cppc/nominal_perf`) is the base
+//! frequency. ACPI's highest performance does not count: AMD ranks cores of one kind by it, from
+//! 236 down to 166.
 //!
 //! Maximum frequencies alone mislead. Turbo Boost Max 3.0 and AMD's preferred cores lift a few
 //! cores of one kind by some percent. Contexts of equal base frequency whose maxima differ by less

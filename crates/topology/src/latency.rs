@@ -120,9 +120,9 @@ pub(crate) const MOST_CONTEXTS: usize = 2048;
 const IMPOSSIBLE: f64 = 100.0;
 
 impl LatencyMatrix {
-    /// A matrix over `contexts`, row by row, the writer first. The diagonal is not looked at.
-    /// Errors: fewer than two contexts, more than 2,048, or one twice. Also a pair without a value,
-    /// or a value that is negative or not finite.
+    /// A matrix over `contexts`, row by row, the writer first. The diagonal is ignored. Errors:
+    /// fewer than two contexts, more than 2,048, or one twice. Also a pair without a value, or a
+    /// value that is negative or not finite.
     pub fn new(
         contexts: Vec<CpuId>,
         unit: LatencyUnit,

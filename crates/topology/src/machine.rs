@@ -63,7 +63,7 @@ pub struct NumaNode {
     pub cpus: CpuSet,
     /// Its memory in bytes, where known.
     pub memory: Option<u64>,
-    /// Whether the cpuset of the asker lets it use this memory.
+    /// Whether the cpuset of the process that read the machine allows this memory.
     pub allowed: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct ExclusiveCpus {
 }
 
 impl NumaNode {
-    /// Whether it has memory that may be used. It has, unless something says otherwise.
+    /// Whether it has memory that may be used: true unless something says otherwise.
     fn has_memory(&self) -> bool {
         self.allowed && self.memory != Some(0)
     }
@@ -106,7 +106,7 @@ pub struct Machine {
     pub distances: Option<Distances>,
     /// Contexts that exist but are offline.
     pub offline: CpuSet,
-    /// Online contexts that the cpuset and the affinity mask of the asker allow.
+    /// Online contexts that the process that read the machine may use, by cpuset and affinity mask.
     pub allowed: CpuSet,
     /// Contexts that the scheduler leaves to threads confined to them (`isolcpus`, or an isolated
     /// cpuset).

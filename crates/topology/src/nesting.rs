@@ -27,8 +27,7 @@ pub(crate) struct ReportedDomain {
 /// overflow recursive readers).
 const DEEPEST: usize = 32;
 
-/// How far a kind is believed against another, least first: what the scheduler itself relies on
-/// weighs more.
+/// How much each kind is trusted, least first. What the scheduler itself relies on weighs more.
 fn trust(kind: DomainKind) -> u8 {
     match kind {
         DomainKind::Group => 0,
@@ -116,8 +115,8 @@ pub(crate) fn nest(
     Ok((grow(nodes), crossings.into_iter().map(note).collect()))
 }
 
-/// Drops empty domains, repeated ones, and groupings without a meaning of their own that equal
-/// another domain.
+/// Drops empty domains, repeated ones, and groupings without a separate meaning that equal another
+/// domain.
 fn drop_redundant(online: &CpuSet, all: &mut Vec<ReportedDomain>) {
     let vague = |kind| matches!(kind, DomainKind::Group | DomainKind::Die | DomainKind::Cluster);
     let telling: HashSet<CpuSet> =

@@ -11,9 +11,9 @@
 //! scatter  0 4 2 6 1 5 3 7    round the packages, in these round the cores, then the others
 //! ```
 //!
-//! Two are the extremes that tools for pinning offer (OpenMP's `close` and `spread`, Intel's
-//! `compact` and `scatter`). One is between. Threads are taken in the given order. A search for the
-//! placement finds the differences between threads.
+//! `compact` and `scatter` are the extremes that tools for pinning offer (OpenMP's `close` and
+//! `spread`, Intel's `compact` and `scatter`). `cores` is between them. A policy takes threads in
+//! the given order. Only a search for the placement finds differences between threads.
 //!
 //! Where cores are of several kinds, faster ones are taken first. The fourth policy takes only the
 //! fastest kind.
@@ -42,7 +42,7 @@ pub enum Policy {
     Cores,
     /// As far from each other as possible: round the packages, then the cores, then the contexts.
     Scatter,
-    /// As [`Policy::Cores`], on the fastest kind of cores only.
+    /// Like [`Policy::Cores`], on the fastest kind of cores only.
     Fast,
 }
 
@@ -83,7 +83,7 @@ impl Policy {
     }
 
     /// Policies that put `threads` threads in different places, up to swaps of alike domains and of
-    /// threads. Of those that do the same, it gives the first. [`Policy::Fast`] is left out if the
+    /// threads. The first of several with the same result. [`Policy::Fast`] is left out if the
     /// fastest kind of cores has too few contexts. Empty if the tree has no contexts.
     pub fn different(tree: &SharingTree, threads: usize) -> Vec<(Self, Assignment)> {
         let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else {
@@ -127,7 +127,7 @@ impl Policy {
     }
 }
 
-/// The leaves of a node whose cores are of this kind, round its children, and in these likewise.
+/// The leaves of a node whose cores are of this kind: round robin over its children, recursively.
 fn scattered(tree: &SharingTree, node: usize, kind: usize) -> Vec<u32> {
     let Some(own) = tree.nodes().get(node) else { return Vec::new() };
     let mut children: Vec<usize> = own.groups.iter().flatten().copied().collect();

@@ -2,17 +2,17 @@
 //!
 //! **Terms.** A *labelled assignment* is a function from threads to contexts; threads have
 //! identities. Swapping alike domains with all they hold turns one labelled assignment into another
-//! that performs the same. All that can be reached in this way are a *class*. The *canonical*
+//! that performs the same. All assignments that such swaps can reach are a *class*. The *canonical*
 //! member of a class represents it. Within every group of alike domains or contexts, those that
-//! hold threads come first. They are in the order of their smallest thread. It is also the
-//! lexicographically smallest member. Restricted growth gives the same member. It places thread
-//! after thread, each into a domain in use or into the first empty one of its group.
+//! hold threads come first. They are in the order of their smallest thread. The canonical member is
+//! also the lexicographically smallest one. Restricted growth finds it. Thread after thread goes
+//! into a domain in use, or into the first empty one of its group.
 //!
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
-//! holds at most c threads has sum over k <= c of x^k/k!. The series of different places are
-//! multiplied. Take m alike places with the series f each. Filled ones hold different threads, so
-//! the j! orders of j filled places count as one: sum over j <= m of (f - 1)^j/j!. The coefficient
-//! at the root is the number of classes.
+//! holds at most c threads has the series sum over k <= c of x^k/k!. The series of different places
+//! are multiplied. Take m alike places with the series f each. Filled ones hold different threads,
+//! so the j! orders of j filled places count as one. Their series is the sum over j <= m of
+//! (f-1)^j/j!. The coefficient at the root is the number of classes.
 //!
 //! **Masks.** A thread may keep to some contexts. Then only contexts that the same threads may use
 //! are alike. The series have one variable for each kind of thread: see `masks`.
@@ -83,7 +83,7 @@ pub enum SpaceError {
         /// Threads per context allowed.
         per_context: usize,
     },
-    /// The threads keep to so many different sets of CPUs that the assignments cannot be counted.
+    /// The threads keep to too many different sets of CPUs: the assignments cannot be counted.
     #[error("the threads keep to too many different sets of CPUs: place fewer of them (--include)")]
     TooManyMasks,
 }
@@ -214,7 +214,7 @@ impl Space {
         Assignment::new(assignment.leaves().iter().enumerate().map(place).collect())
     }
 
-    /// Whether a thread may join `held` threads on a leaf, so that all after it find places, too.
+    /// Whether all later threads still find places if a thread joins `held` threads on a leaf.
     fn takes(&self, thread: usize, leaf: u32, held: &mut [usize]) -> bool {
         if !self.masks.may(thread, leaf) {
             return false;
@@ -345,7 +345,7 @@ impl Space {
         }
     }
 
-    /// The tree whose exchanges turn assignments into like ones.
+    /// The tree whose exchanges turn assignments into equivalent ones.
     fn swaps(&self) -> &SharingTree {
         self.cells.as_ref().unwrap_or(&self.tree)
     }

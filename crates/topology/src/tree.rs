@@ -12,10 +12,10 @@
 //! Assignments that differ only by such exchanges perform the same. Three rules decide:
 //!
 //! * *Structure.* A node's *shape* is what follows from the node alone. Children are compared as
-//!   multisets: two packages whose one single-threaded core stands in different places have one
-//!   shape. Positions are then taken in order of shape. A cache may have contexts that are no
-//!   domain of the tree. Then it marks each of them with its own number. Then only exchanges that
-//!   keep its set of contexts can keep all shapes equal.
+//!   multisets. So two packages have one shape even if their only single-threaded core is in
+//!   different positions. Positions are then taken in order of shape. The contexts of a cache need
+//!   not be a domain of the tree. Such a cache marks each of its contexts with the cache's number.
+//!   So only exchanges that keep its set of contexts keep all shapes equal.
 //! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix stays the
 //!   same and nodes with memory move to nodes with memory. A domain of several nodes moves all of
 //!   them at once.

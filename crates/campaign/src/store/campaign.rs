@@ -54,7 +54,7 @@ pub enum Kind {
     Caches,
     /// Core-to-core latency.
     Latency,
-    /// Which programs run beside each other.
+    /// Which programs to pair.
     Pairs,
     /// Whether running programs gain if their threads are moved between siblings.
     Cosched,

@@ -1,6 +1,6 @@
 //! Notices rows that have changed on disk.
 //!
-//! SQLite finds damage of its own structure only. A digit of a measurement may change, or a row
+//! SQLite finds damage to its own structure only. A digit of a measurement may change, or a row
 //! disappear, without a word. So a separate table has a digest of each row of `campaign`, `record`,
 //! `part` and `machine`. Both are written together. Only the rows of `machine` that are used are
 //! checked.

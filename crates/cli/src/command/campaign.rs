@@ -201,7 +201,7 @@ impl ListedCampaignJson {
         }
     }
 
-    /// What was placed, with its arguments. The workload of a placement has the program's name alone.
+    /// The program with its arguments. The workload of a placement has the program's name alone.
     fn ran(&self) -> Cow<'_, str> {
         let program = self.command.splitn(2, |word| word == "--").nth(1);
         match program.filter(|_| self.kind == Kind::Place && self.parent.is_none()) {

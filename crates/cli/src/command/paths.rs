@@ -20,10 +20,10 @@ use std::path::PathBuf;
 
 /// Find the hot paths of a program from a recording of its branches
 ///
-/// A path leads through one function, from its entry or a loop head to its exit or the end of a
-/// loop iteration. The recording has the processor's branch records. FILE is perf.data, the text of
-/// `perf script -F ip,brstack`, or BOLT's pre-aggregated text. The control-flow graph comes from
-/// the binary, an x86-64 ELF file. docs/guide/paths.md explains recording, groups and limits.
+/// A path leads through one function. It begins at the entry or a loop head. It ends at the exit or
+/// with a loop iteration. The recording has the processor's branch records. FILE is perf.data, the
+/// text of `perf script -F ip,brstack`, or BOLT's pre-aggregated text. The control-flow graph comes
+/// from the binary, an x86-64 ELF file. docs/guide/paths.md explains recording, groups and limits.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

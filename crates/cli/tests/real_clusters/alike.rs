@@ -8,7 +8,7 @@ use std::fs;
 use std::process::Output;
 use tempfile::TempDir;
 
-/// Shows whoever logs in CPUs 0 and 1 as one core of two threads.
+/// A login sees CPUs 0 and 1 as one core of two threads.
 const ANOTHER_TOPOLOGY: &str = r#"exec unshare --mount sh -c '
     cd "$HOME" && echo 0-1 >list && echo 3 >mask && echo 0 >id || exit
     for cpu in 0 1; do

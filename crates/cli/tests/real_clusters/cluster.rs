@@ -11,7 +11,7 @@ pub(crate) struct Cluster {
     pub(crate) daemons: Daemons,
     /// What leads a program to this cluster.
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// How pinwise is told to use some of its nodes.
+    /// The options that make pinwise use some of its nodes.
     pub(crate) on: fn(usize) -> Vec<String>,
     /// Whether it runs jobs, which `squeue` lists.
     pub(crate) has_jobs: bool,

@@ -1,8 +1,8 @@
 //! `pinwise place` on a cluster finds, stores and says what one machine does, whatever happens
 //! to the nodes meanwhile.
 //!
-//! It is asked on the model, whose results depend on nothing but their number: each row of the
-//! campaign is compared. No fault may lose a record, double one, or leave a process or a job.
+//! It runs on the model, whose results depend on their number alone. So each row of the campaign is
+//! compared. No fault may lose a record, double one, or leave a process or a job.
 
 use crate::cluster::Cluster;
 use crate::daemons::{command_of, send};
@@ -227,7 +227,7 @@ fn what_ends_on_a_slurm_node_is_measured_on_another() {
     };
     survives(&cluster, &[(&killed, Some("connection was lost")), (&drained, None)]);
     set("RESUME");
-    // Its slurmd says that it is there: Slurm uses it again by itself.
+    // Its slurmd registers again, so Slurm uses it again.
     survives(&cluster, &[(&gone, Some("connection was lost"))]);
     survives(&cluster, &[(&cancelled, Some("was lost"))]);
 }

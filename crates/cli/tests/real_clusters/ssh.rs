@@ -1,9 +1,8 @@
-//! Four hosts that one sshd on loopback serves, each by a port and with a home of its own.
+//! Four hosts that one sshd on loopback serves. Each has its own port and home.
 //!
-//! The server has a host key, the user a key, a file of known hosts and a configuration that were
-//! made for the test. A program that runs `ssh` finds them, because an `ssh` that names the
-//! configuration stands first in its `PATH`: ssh looks for a user's own in the home of the password
-//! file, whatever `HOME` says.
+//! Keys, known hosts and configuration are made for the test. ssh looks for the configuration in
+//! the home of the password file, whatever `HOME` says. So the first `ssh` in `PATH` is a script
+//! that names this configuration.
 
 use crate::cluster::{Cluster, NODES};
 use crate::daemons::{Daemons, ports};

@@ -1,4 +1,4 @@
-//! The speed of each program's threads beside each other program, learned while they run.
+//! The speed of each program's threads next to each other program, learned while they run.
 //!
 //! **Problem.** A model needs events that not every processor counts, and it was fitted elsewhere.
 //! But the co-scheduler sees the speed of each thread, and the threads on its siblings.

@@ -1,8 +1,8 @@
 //! The published rule (T. Moseley and others, "Hardware monitoring for SMT scheduling and path
 //! profiles", section 4.1; our readings are marked).
 //!
-//! **Terms.** Of each task, events per cycle of its last quantum are known: branches `b`, misses of
-//! the trace cache `tcm`, L2 misses `l2m`, floating point operations `f`.
+//! **Terms.** The rule knows four events per cycle of each task's last quantum. They are branches
+//! `b`, misses of the trace cache `tcm`, L2 misses `l2m` and floating point operations `f`.
 //!
 //! **The next task.** Beside task A, the task B of the highest value runs next:
 //! v(B) = 4·|l2m(A)-l2m(B)| + |tcm(A)-tcm(B)| + |f(A)-f(B)| + 2·|b(A)-b(B)|. Tasks that differ run
@@ -72,7 +72,7 @@ pub struct QueuedTask<'a> {
 }
 
 impl PublishedRule {
-    /// The value of two tasks beside each other. An event that was not counted of both is left out.
+    /// The value of two tasks on one core. An event that was not counted of both is left out.
     pub fn value(&self, tasks: [&EventCounts; 2]) -> f64 {
         let weights = self.weights;
         let terms = [

@@ -183,8 +183,8 @@ impl<'a> PairRegression<'a> {
         self.pairs[pair].kept.iter().sum()
     }
 
-    /// The penalty with the best prediction for the pairs of a left-out program, and the share of
-    /// their variance that it predicts.
+    /// The penalty that best predicts the pairs of a left-out program. Then the share of their
+    /// variance that it predicts.
     pub(super) fn best_penalty(&self) -> Option<(f64, f64)> {
         let errors = self.left_out(&PENALTIES);
         let known = PENALTIES.iter().zip(errors).filter_map(|(penalty, errors)| {

@@ -154,8 +154,8 @@ pub(crate) fn platform(name: &str, machine: &Machine) -> Result<(Platform, bool)
 
 /// The question of a campaign: the request, with everything decided that a search depends on.
 ///
-/// It contains the request, since what is decided follows from it. [`crate::PlacementRequest`]
-/// contains a question instead, that of its search: the caller gives it.
+/// It contains the request, because the decisions follow from it. The other way round, a
+/// [`crate::PlacementRequest`] contains the question of its search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadsQuestion {
     /// The request.

@@ -69,7 +69,7 @@ impl Launched {
         Self { groups: Vec::new(), marks, launching: false }
     }
 
-    /// Waits for the processes in `told` to end, and says which ones did. `told`: see
+    /// Waits for the processes in `told` to end. Returns those that did. `told`: see
     /// [`Launched::terminate`].
     pub(super) fn end_marked(&self, told: HashSet<RawPid>) -> Vec<Restored> {
         self.end(told.clone());

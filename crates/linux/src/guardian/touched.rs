@@ -130,8 +130,8 @@ impl<'a> TouchedThreads<'a> {
     }
 }
 
-/// Whether the kernel may have given a thread of this process the affinity `now`, because the CPUs
-/// of its former affinity went away.
+/// Whether the kernel may have set the affinity `now`. It does so when the CPUs of the former
+/// affinity go away.
 pub(crate) fn is_of_kernel(pid: Pid, now: &CpuSet, own: &CpuSet) -> bool {
     let cpuset = cpuset_of(pid);
     cpuset.is_subset(now) || *now == own.intersection(&cpuset)

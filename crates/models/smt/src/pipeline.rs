@@ -10,9 +10,8 @@
 //! **Method.** [`SmtCore`] describes a core, [`crate::StreamProgram`] a program as a stream of
 //! micro-operations with given statistics. The simulation takes micro-operations in the order in
 //! which they enter the window. It computes for each when its operands are there, when a unit is
-//! free, and when it retires. Caches, bus and units are those of both contexts; the window is
-//! divided if both run. [`events`] returns what both did: a counter sees no more than
-//! [`CounterValues`].
+//! free, and when it retires. Both contexts share caches, bus and units. If both run, each has half
+//! of the window. [`events`] returns what both did. A counter sees no more than [`CounterValues`].
 //!
 //! **Limits.** Branches are mispredicted at a rate of the program, whoever runs beside it. Virtual
 //! addresses are physical ones, and there is no TLB. Caches see accesses in the order of the
@@ -530,8 +529,8 @@ impl<'a> SmtRun<'a> {
         chosen.unwrap_or(sets.len() - 1)
     }
 
-    /// The line of the next access to a set of data, whether it belongs to a stream, and when its
-    /// address is known.
+    /// The line of the next access to a set of data. Also whether it belongs to a stream, and when
+    /// its address is known.
     fn next_line(context: &mut StreamContext<'_>, set: usize, core: &SmtCore) -> (u32, bool, u64) {
         let (data, (first, offset, last)) = (&context.program.data[set], &mut context.data[set]);
         let (bytes, line_bytes) = (u64::from(data.kib) * 1024, u64::from(core.memory.line_bytes));

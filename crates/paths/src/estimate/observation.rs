@@ -3,14 +3,14 @@
 //! A record is sampled after a number of instructions. The longer the code after the last branch of
 //! a fragment runs, the more likely the fragment is sampled. After that, the next branch replaces
 //! the oldest. Each window of the stream of branches should have the same chance. So a fragment
-//! counts with the inverse of that length. The record does not tell it. But other fragments show
-//! the mean length of code from the same place: those in which it was not the last branch.
+//! counts with the inverse of that length. The record does not contain it. But the same branch
+//! comes earlier in other fragments. They show the mean length of code after it.
 //!
 //! With that, a path is seen as follows. Its first branch is in as many windows as the record is
 //! deep. Each further branch adds one window. A branch that returns from a call adds one for each
-//! branch in between, at most as many as the record is deep. The sum is the *exposure* of the path.
-//! Its first branch is the one that leads to it, and its last the one that leaves it. A path may
-//! lack both: control may fall into a loop head.
+//! branch in between, up to the record's depth. The sum is the *exposure* of the path. Its first
+//! branch is the one that leads to it, and its last the one that leaves it. A path may lack both:
+//! control may fall into a loop head.
 
 use std::collections::HashMap;
 

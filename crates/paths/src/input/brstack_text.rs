@@ -1,10 +1,10 @@
 //! Reads what `perf script -F ip,brstack` prints.
 //!
 //! An entry is `0xFROM/0xTO/P/X/A/CYCLES/KIND/SPECULATION`: predicted (`P`) or not (`M`), in a
-//! transaction (`X`), aborted (`A`). `-` stands for what is not known. perf 3 ends after `A`, perf
-//! 4 and 5 after the cycles. 6.1 has an empty field for the kind, and 6.8 has all fields. `N` after
-//! the prediction is a branch that was not taken. With the field `dso` a name in parentheses
-//! follows each address.
+//! transaction (`X`), aborted (`A`). `-` means unknown. Entries of perf 3 end after `A`, those of
+//! perf 4 and 5 after the cycles. Those of perf 6.1 have an empty kind, those of perf 6.8 all
+//! fields. `N` after the prediction is a branch that was not taken. With the field `dso` a name in
+//! parentheses follows each address.
 //!
 //! The text has the addresses of the running process. Print the mappings with it, and it does for
 //! position-independent programs, too:
@@ -21,7 +21,7 @@ use super::{BranchInputError, finished};
 use crate::samples::{BranchRecording, Dropped, SampleSums, StackEntry};
 use std::io::BufRead;
 
-/// perf right-aligns the address of a sample in so many columns.
+/// perf right-aligns the address of a sample in this many columns.
 const ADDRESS_COLUMNS: usize = 16;
 
 /// Reads the text. Memory grows with distinct fragments, not with lines.

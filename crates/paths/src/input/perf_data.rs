@@ -109,7 +109,7 @@ struct EventLayout {
 }
 
 impl EventLayout {
-    /// From a `perf_event_attr`, of which older perfs write less.
+    /// From a `perf_event_attr`. Older perfs write a shorter one.
     fn of(attributes: &[u8]) -> Option<Self> {
         let at = |offset: usize| Some(Fields(attributes.get(offset..)?).u64());
         Some(Self {

@@ -30,12 +30,12 @@
 //! measurements on. A block supports a bound from [`LEAST_BLOCK`] assignments on. [`LEAST`],
 //! [`LEAST_SAMPLE`] and [`WORTH_A_BLOCK`] follow from such limits. The other shares and counts were
 //! chosen by hand, on the workloads *screen* of the lab's anytime study. That study's *held-out*
-//! workloads had no part in it. Some numbers come from an earlier search, which needed 600
-//! measurements: the temperatures, [`NOISY`], and the upper limits of steps 3 to 5.
+//! workloads had no part in it. An earlier search, which needed 600 measurements, gave the
+//! temperatures, [`NOISY`], and the upper limits of steps 3 to 5.
 //!
-//! The announced best is always measured, never only predicted. The bound by prediction assumes
-//! that the predictor's error for the best assignment is no greater than the error extrapolated
-//! from near the top. See [`ResidualBound`].
+//! The announced best is always measured, never only predicted. The bound by prediction
+//! extrapolates the predictor's error from near the top. It assumes that the error for the best
+//! assignment is no greater. See [`ResidualBound`].
 
 use crate::Bound;
 use crate::StopReason;
@@ -68,8 +68,8 @@ const MOST_LESSONS: usize = 90;
 const OTHER: usize = 4;
 /// Temperature of draws where all that is plausible was measured. It doubles from one to the next.
 const COOL: f64 = 0.001;
-/// Trials that are worth a block. With fewer, it goes on learning. They are a dozen picked by hand,
-/// [`FIRST`], a quarter of 88 in lessons, 6 favourites, and the least block of 36.
+/// Trials that are worth a block. With fewer, the search goes on learning. The 88 were picked by
+/// hand: [`FIRST`], a quarter for lessons, 6 favourites, and the least block of 36.
 const WORTH_A_BLOCK: f64 = 88.0;
 /// Temperatures of a block of steered draws, warm to cold, an equal share of the block each.
 const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];

@@ -66,8 +66,8 @@ impl Alone {
 }
 
 impl SoloBound {
-    /// `None` in four cases: instances cannot run alone, there is one only, threads keep to some
-    /// contexts, or an instance has too many assignments.
+    /// `None` if instances cannot run alone, or if there is one only. Also if threads keep to some
+    /// contexts, or if an instance has too many assignments.
     pub(crate) fn new(
         question: &PlacementQuestion,
         workload: &Workload,

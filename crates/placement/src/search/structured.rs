@@ -8,7 +8,7 @@ use pinwise_topology::{Assignment, Policy, SharingTree, Space};
 use std::collections::BTreeMap;
 
 /// Assignments by each policy, with threads in their order and by role. Also those that deal the
-/// instances in turn to the domains of each level. Each is in canonical form and comes once.
+/// instances round robin to the domains of each level. Each is in canonical form and comes once.
 pub(crate) fn structured(workload: &Workload, space: &Space) -> Vec<Assignment> {
     let (tree, threads) = (space.tree(), workload.threads.len());
     let as_listed: Vec<usize> = (0..threads).collect();

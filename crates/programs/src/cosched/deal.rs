@@ -6,8 +6,7 @@ use pinwise_topology::Random;
 /// A thread that ran or waited for less of the time has no place.
 pub(super) const HARDLY_BUSY: f64 = pinwise_measure::LeftAlone::HARDLY_RUNS;
 
-/// A thread goes from the busiest context to the idlest one if this lowers the load of the busiest
-/// by at least this share of a CPU.
+/// A move must lower the load of the busiest context by at least this share of a CPU.
 const WORTH_A_MOVE: f64 = 0.5;
 
 /// The threads that have to be moved, and the context of each.

@@ -156,7 +156,7 @@ fn windows_have_all_that_the_kernel_counts_and_nothing_twice() {
         let lost: u64 = windows.iter().map(|seen| seen.lost).sum();
         let missed = counted.checked_sub(seen).expect("no switch twice");
         assert!(missed <= lost, "{layer}: {missed} of {counted} switches missed, {lost} lost");
-        // A signal may come as a thread goes to sleep. Then the two kinds are told apart by luck.
+        // A signal may come as a thread goes to sleep. Then chance decides between the two kinds.
         let signals = (WINDOWS * tids.len()) as u64;
         let kind = (after.0.voluntary - before.0.voluntary).abs_diff(voluntary);
         assert!(kind <= lost + signals, "{layer}: {kind} of {voluntary} voluntary switches");

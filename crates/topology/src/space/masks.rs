@@ -167,8 +167,8 @@ impl Masks {
     }
 }
 
-/// Whether kinds of so many threads can be counted soon enough. A product of series takes each
-/// split of each number.
+/// Whether kinds with these numbers of threads can be counted soon enough. A product of series
+/// takes each split of each number.
 fn few(kinds: impl Iterator<Item = usize>) -> bool {
     let terms: Vec<usize> = kinds.filter(|n| *n > 0).map(|n| (n + 1) * (n + 2) / 2).collect();
     terms.len() < 2 || terms.iter().copied().fold(1, usize::saturating_mul) <= MOST_TERMS

@@ -1,11 +1,11 @@
 //! Exponential generating functions with exact integer coefficients.
 //!
-//! Let f(x, y, …) be the sum of f(a, b, …) x^a/a! y^b/b! … It stands for a kind of placement of
-//! labelled threads, with one variable per kind of thread. There are f(a, b, …) ways to place a
-//! threads of the first kind, b of the second, and so on. The series is kept as these integers, up
-//! to some highest degrees. The product of two series counts the ways to split the threads between
-//! two places. See Flajolet & Sedgewick, *Analytic Combinatorics*, II.2. Costs are quadratic in the
-//! number of coefficients.
+//! A series counts placements of labelled threads. Its variables are the kinds of threads. f(x, y,
+//! …) is the sum of f(a, b, …) x^a/a! y^b/b! …. There are f(a, b, …) ways to place a threads of the
+//! first kind and b of the second. The series is kept as these integers, up to some highest
+//! degrees. The product of two series counts the ways to split the threads between two places. See
+//! Flajolet & Sedgewick, *Analytic Combinatorics*, II.2. Costs are quadratic in the number of
+//! coefficients.
 
 use num_bigint::BigUint;
 

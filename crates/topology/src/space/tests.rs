@@ -287,8 +287,8 @@ fn kept(tree: &SharingTree, masks: &[Option<CpuSet>], capacity: usize) -> BTreeS
     functions(tree.leaves().len() as u32, masks.len(), capacity).into_iter().filter(fits).collect()
 }
 
-/// The classes as the definition has them: orbits of all functions that keep to the masks, under
-/// all exchanges that keep the masks.
+/// The classes by their definition: orbits of all functions that keep to the masks. Only exchanges
+/// that keep the masks count.
 fn orbits(space: &Space, masks: &[Option<CpuSet>]) -> Vec<BTreeSet<Vec<u32>>> {
     let (tree, contexts) = (space.tree(), space.tree().leaves().len() as u32);
     let keeps = |moved: &Vec<u32>| {

@@ -191,3 +191,28 @@ fn spread(pairs: &[Pair]) -> String {
     );
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::CpuId;
+
+    fn shown(group: CpuSet) -> String {
+        groups(&ImpliedLevel {
+            size: Some(group.len()),
+            groups: vec![group],
+            latency: None,
+            classes: Vec::new(),
+            contradictions: Vec::new(),
+            declared: Vec::new(),
+            difference: None,
+        })
+    }
+
+    #[test]
+    fn a_group_of_256_contexts_is_a_range_or_cut() {
+        assert_eq!(shown((0..256).map(CpuId).collect()), "0-255");
+        let even = shown((0..512).step_by(2).map(CpuId).collect());
+        assert_eq!(even, "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,…");
+    }
+}

@@ -31,8 +31,8 @@ pub(crate) struct BlackBoxArguments {
 }
 
 impl BlackBoxArguments {
-    /// Another strategy has no use for any of this. But what a campaign `on_nodes` takes is told
-    /// for all.
+    /// Refuses these options for another strategy, which uses none of them. With nodes, `--dry-run`
+    /// works for every strategy.
     pub(super) fn refuse(&self, on_nodes: bool) -> Result<(), Usage> {
         let given = [
             (self.blackbox_share.is_some(), "--blackbox-share"),

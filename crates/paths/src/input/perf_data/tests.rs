@@ -293,8 +293,9 @@ fn call_stacks_and_chosen_kinds_of_branches_are_no_paths() {
 #[test]
 fn branches_that_end_a_period_are_told_from_instructions() {
     use crate::SampledBy::{Instructions, TakenBranches};
-    // Cycles, instructions, branches, those of a hybrid core, br_inst_retired.near_taken of Intel,
-    // the branches of AMD, an event of another unit with the same number, a raw event.
+    // Cycles, instructions, branches, and those of a hybrid core. Then br_inst_retired.near_taken
+    // of Intel and the branches of AMD. Then an event of another unit with the same number, and a
+    // raw event.
     for (counted, by) in [
         ((0, 0), Instructions),
         ((0, 1), Instructions),

@@ -33,9 +33,9 @@ use pinwise_topology::Random;
 /// Standard deviations of the prior. They are of a base, a partner's worth, a curvature, a pair,
 /// and log β.
 const PRIOR: [f64; 5] = [1.0, 0.1, 0.5, 0.1, 1.0];
-/// The prior's standard deviation of the joint effect of all others on a full domain, on the
-/// logarithm of a thread's slowness. A domain of more contexts has more of what is shared. So each
-/// of the others weighs less there.
+/// The prior's standard deviation of what all others on a full domain add to a thread's log
+/// slowness. A domain of more contexts has more of what is shared. So each of the others weighs
+/// less there.
 const FULL: f64 = 1.2;
 /// The most that one of them weighs, likewise.
 const WEIGHT: f64 = 0.3;

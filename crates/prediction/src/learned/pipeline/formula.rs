@@ -11,8 +11,8 @@ use crate::learned::ridge::dot;
 pub(super) struct SharingCounts {
     /// By thread: where its base is among the parameters.
     bases: Vec<usize>,
-    /// By thread and level: how many others of each kind are in its domain, then how many pairs of
-    /// others of each two kinds. Order of pairs: kind 0 with 0, 1 with 0, 1 with 1, ….
+    /// By thread and level: how many others of each kind are in its domain. Then, for each two
+    /// kinds, how many pairs of others. Order of pairs: kind 0 with 0, 1 with 0, 1 with 1, ….
     others: Vec<f64>,
     /// A thread, and the parameter of a partner that shares one of its domains.
     partners: Vec<(usize, usize)>,
