@@ -140,6 +140,28 @@ fn place_in(picture: &str, name: &str) -> Option<(usize, Option<usize>)> {
     None
 }
 
+/// `cli` has arguments, text and JSON: it measures nothing itself and knows no format of the store.
+#[test]
+fn the_program_measures_and_stores_through_the_library_alone() {
+    let sources = files(&["rs"]).into_iter().filter(|file| {
+        let path = file.to_string_lossy();
+        path.contains("crates/cli/src/")
+    });
+    let mut found = Vec::new();
+    let mut read = 0;
+    for file in sources {
+        let text = fs::read_to_string(&file).unwrap();
+        read += 1;
+        for word in [" Testbed for ", "rusqlite", "measure_all(", "drive("] {
+            if text.contains(word) {
+                found.push(format!("{}: {word}", file.display()));
+            }
+        }
+    }
+    assert!(read > 40, "{read} files");
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 /// Every source that ARCHITECTURE.md names exists. Its path begins with the crate, or the table's
 /// row names the crate.
 #[test]
