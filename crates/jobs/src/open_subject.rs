@@ -16,7 +16,7 @@ pub(crate) use coscheduled::{
     ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
 pub use on_nodes::nodes_cost;
-pub(crate) use on_nodes::{OnNodes, start as start_on_nodes};
+pub(crate) use on_nodes::{OnNodes, WithNodeNews, start as start_on_nodes};
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
 pub(crate) use simulated::{open_pairs, open_ready, open_smt_core};
@@ -27,6 +27,7 @@ use crate::job::Caller;
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
+use pinwise_cluster::NodeNews;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
 use pinwise_measure::{MeasureError, MemoryUse, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
@@ -67,9 +68,10 @@ pub(crate) trait OpenSubject: Testbed {
         false
     }
 
-    /// Whether it is open on other nodes, which may be back when the campaign is resumed.
-    fn is_on_nodes(&self) -> bool {
-        false
+    /// What happens to the nodes on which it is open; `None`: it is open here. Nodes may be back
+    /// when the campaign is resumed.
+    fn node_news(&self) -> Option<NodeNews> {
+        None
     }
 
     /// How long a measurement takes, about, settling included. `period` is what was asked for.
