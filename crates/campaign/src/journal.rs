@@ -34,9 +34,8 @@ pub trait Journal {
     /// The results that wait, with their numbers, in the order in which they came.
     fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError>;
 
-    /// A result becomes the record `record`, which is appended next. If that does not happen, it
-    /// waits again.
-    fn use_result(&mut self, result: u64, record: u64) -> Result<(), StoreError>;
+    /// Adds a record that a result of a node becomes. Both happen, or neither.
+    fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError>;
 }
 
 /// Records in memory.
@@ -83,16 +82,14 @@ impl Journal for MemoryJournal {
     }
 
     fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError> {
-        let count = self.records.len() as u64;
-        let waits = |record: &Option<u64>| record.is_none_or(|record| record >= count);
-        let waiting = (0..).zip(&self.results).filter(|(_, (_, record))| waits(record));
+        let waiting = (0..).zip(&self.results).filter(|(_, (_, record))| record.is_none());
         Ok(waiting.map(|(number, (result, _))| (number, result.clone())).collect())
     }
 
-    fn use_result(&mut self, result: u64, record: u64) -> Result<(), StoreError> {
+    fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError> {
         if let Some((_, of)) = self.results.get_mut(result as usize) {
-            *of = Some(record);
+            *of = Some(record.number);
         }
-        Ok(())
+        self.append(record)
     }
 }

@@ -10,7 +10,7 @@ mod store;
 
 pub use journal::{Journal, MemoryJournal};
 pub use record::{Purpose, Record, TRIES, Trial, settled};
-pub use run::{Ending, Step, Strategy, drive};
+pub use run::{Ending, Step, Strategy, TrialRounds, drive};
 pub use store::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignLock, CampaignState, Kind, Listing,
     MachineDocument, NewCampaign, Parent, Store, StoreError, StoreJournal, private_folder,

@@ -40,6 +40,24 @@ pub trait Strategy {
     fn foresee(&self, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
+
+    /// The round to which the last proposed trial belongs, with at most `most` that will probably
+    /// follow. One of several nodes measures all of a round, so that its values compare whatever
+    /// the nodes differ by. `None`: the trial belongs to no round.
+    fn rounds(&self, _most: usize) -> Option<TrialRounds> {
+        None
+    }
+}
+
+/// Trials that are compared with each other, round by round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrialRounds {
+    /// The last proposed trial is not the first of its round.
+    pub continued: bool,
+    /// The trials of the round that follow.
+    pub rest: Vec<Trial>,
+    /// The next rounds, each in any order.
+    pub next: Vec<Vec<Trial>>,
 }
 
 /// How a session of a campaign ended.
@@ -68,7 +86,8 @@ pub enum Ending {
 /// *Nodes.* Where a testbed has several ([`Testbed::nodes`]), they measure foreseen trials at the
 /// same time as the proposed one. A result that comes early is durable at once
 /// ([`Journal::keep_result`]), and waits until its trial is proposed. The time of a record ends
-/// when it does. A resumed campaign takes the results that wait.
+/// when it does. A resumed campaign takes the results that wait. One node measures each round
+/// ([`Strategy::rounds`]), unless it dies or the campaign is resumed in between.
 ///
 /// *Failures.* A failure of [`Retry::Same`] or [`Retry::Later`] is recorded. The trial is then
 /// tried again, [`TRIES`] times in all. [`Retry::Other`] and
@@ -146,7 +165,8 @@ fn go(
                 None if stop() => return Ok((Ending::Interrupted, history)),
                 None => {
                     let number = history.len() as u64;
-                    let (outcome, took) = ahead.measure(number, &trial, strategy, journal)?;
+                    let (outcome, took, result) =
+                        ahead.measure(number, &trial, strategy, journal)?;
                     match &outcome {
                         Err(error) if error.interrupted => {
                             return Ok((Ending::Interrupted, history));
@@ -159,7 +179,10 @@ fn go(
                     let before = history.last().map_or(Duration::ZERO, |record| record.elapsed);
                     let record =
                         Record { number, trial: trial.clone(), outcome, elapsed: before + took };
-                    journal.append(&record)?;
+                    match result {
+                        Some(result) => journal.append_result(&record, result)?,
+                        None => journal.append(&record)?,
+                    }
                     observe(&record);
                     if record.elapsed >= disturbances.next {
                         disturbances.store(journal, ahead.disturbances())?;

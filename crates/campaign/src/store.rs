@@ -396,19 +396,19 @@ impl Store {
 
     /// Adds a record, durable when this returns (but see [`Store::sync_each`]).
     pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
-        self.upgrade()?;
-        self.sql(|connection| {
-            let transaction = connection.transaction()?;
-            insert(&transaction, id, record)?;
-            transaction.commit()
-        })?;
-        self.check_unmoved()
+        self.add(id, record, None, false)
     }
 
-    /// Adds the first record of a run. The same write deletes the conclusions of its campaign and
-    /// of those that it is a part of. They were drawn from fewer records. Such a campaign has not
-    /// finished any more.
-    fn append_first(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
+    /// Adds a record, which was a `result` of a node before. With the `first` record of a run, the
+    /// same write deletes the conclusions of its campaign and of those that it is a part of. They
+    /// were drawn from fewer records. Such a campaign has not finished any more.
+    fn add(
+        &mut self,
+        id: CampaignId,
+        record: &Record,
+        result: Option<u64>,
+        first: bool,
+    ) -> Result<(), StoreError> {
         let forget = "WITH RECURSIVE whole (id) AS (
                  SELECT ?1 UNION SELECT parent FROM campaign JOIN whole USING (id)
              ) UPDATE campaign SET conclusion = NULL,
@@ -418,12 +418,17 @@ impl Store {
         self.sql(|connection| {
             let transaction = connection.transaction()?;
             insert(&transaction, id, record)?;
-            let whole: Vec<i64> = transaction
-                .prepare(forget)?
-                .query_map([id.0], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            for id in whole {
-                seal_campaign(&transaction, id)?;
+            if let Some(result) = result {
+                node_results::use_result(&transaction, id, result, record.number)?;
+            }
+            if first {
+                let whole: Vec<i64> = transaction
+                    .prepare(forget)?
+                    .query_map([id.0], |row| row.get(0))?
+                    .collect::<rusqlite::Result<_>>()?;
+                for id in whole {
+                    seal_campaign(&transaction, id)?;
+                }
             }
             transaction.commit()
         })?;

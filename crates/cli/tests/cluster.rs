@@ -67,13 +67,18 @@ impl Site {
 
     /// The processes of this site that are workers.
     fn workers(&self) -> Vec<u32> {
+        self.processes("worker")
+    }
+
+    /// The processes of this site with a word in their command.
+    fn processes(&self, word: &str) -> Vec<u32> {
         let own = format!("PINWISE_TEST_SITE={}", self.0.path().display());
         let is_worker = |pid: &u32| {
             let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
             let has = |bytes: Vec<u8>, word: &str| {
                 bytes.split(|byte| *byte == 0).any(|one| one == word.as_bytes())
             };
-            has(read("cmdline"), "worker") && has(read("environ"), &own)
+            has(read("cmdline"), word) && has(read("environ"), &own)
         };
         let pids = fs::read_dir("/proc").unwrap().flatten();
         let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -140,12 +145,16 @@ fn a_model_on_two_hosts_is_measured_as_on_one_machine_whoever_dies() {
     site.no_worker_is_left();
 
     // A worker dies midway: its trials go to the other one.
-    let mut coordinator = Program::start(
-        site.command(&on_hosts(&MODEL), "killed.db").stdout(Stdio::null()).stderr(Stdio::null()),
-    );
+    let told = site.path("told");
+    let words = [&MODEL[..], &["--json"]].concat();
+    let mut command = site.command(&on_hosts(&words), "killed.db");
+    let mut coordinator =
+        Program::start(command.stdout(Stdio::null()).stderr(fs::File::create(&told).unwrap()));
     site.measured("killed.db", 20);
     kill(site.workers()[0], KILL);
     assert!(coordinator.ended(PATIENCE).success());
+    let told = fs::read_to_string(&told).unwrap();
+    assert!(told.contains("note: node h") && told.contains("the connection was lost"), "{told}");
     assert_eq!(rows(&site.path("killed.db")), alone);
 
     // All workers die: what was measured is kept, and goes on when it is resumed.
@@ -273,7 +282,8 @@ fn what_cannot_be_used_is_named_with_its_remedy() {
         site.script("ssh", &format!("echo '{words}' >&2; exit 255"));
         fails(&on_hosts(&MODEL), &["node h1: ", part]);
     }
-    site.script("ssh", "echo sparc64");
+    // A login script greets before.
+    site.script("ssh", "echo sparc welcomes you; echo pinwise-host sparc64");
     fails(&on_hosts(&MODEL), &["node h1: it is sparc64", "one architecture"]);
     // Slurm.
     let slurm = [&MODEL[..], &["--on", "slurm:nope", "--nodes", "2"]].concat();
@@ -328,6 +338,88 @@ fn slurm_gives_nodes_and_gets_them_back() {
     // Two nodes, jobs that still wait, and what is left.
     assert!(names.len() == 4 && names.iter().all(|name| *name == names[0]), "{calls}");
     assert!(calls.lines().all(|call| call.starts_with("scancel") || call.contains("--exclusive")));
+}
+
+/// The queue has no node, and the coordinator dies without a word.
+#[test]
+fn jobs_that_wait_in_a_queue_are_told_and_end_with_their_coordinator() {
+    let site = Site::new();
+    let (log, said) = (site.path("log"), site.path("said"));
+    site.script("srun", "exec sleep 1000");
+    site.script("scancel", &format!("echo \"$@\" >> {}", log.display()));
+    let words = [&MODEL[..], &["--on", "slurm", "--nodes", "2"]].concat();
+    let mut command = site.command(&words, "queued.db");
+    let mut coordinator =
+        Program::start(command.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+    let told = || fs::read_to_string(&said).unwrap();
+    wait_until(PATIENCE, "word of the queue", || told().contains("waiting for 2 nodes"));
+    assert_eq!(told().matches("waiting for").count(), 1, "{}", told());
+    assert!(!log.exists());
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    wait_until(PATIENCE, "scancel", || log.exists());
+    let cancelled = fs::read_to_string(&log).unwrap();
+    assert!(cancelled.contains("--name pinwise-"), "{cancelled}");
+    // The test's own srun does not know scancel.
+    for pid in site.processes("sleep") {
+        kill(pid, KILL);
+    }
+}
+
+/// ssh greets at every login, and starts in another folder.
+#[test]
+fn a_command_runs_on_hosts_in_the_folder_and_with_the_path_of_the_caller() {
+    let site = Site::new();
+    site.script(
+        "ssh",
+        "cd /; PATH=/usr/bin:/bin; for last; do :; done\n\
+         case \"$last\" in *worker*) ;; *) echo Welcome to this host ;; esac\n\
+         exec sh -c \"$last\"",
+    );
+    fs::write(site.path("home/work"), SCRIPT).unwrap();
+    site.script("job", &format!("exec sh {}", "work"));
+    let words = on_hosts(&["place", "--budget", "12", "--json", "--", "job"]);
+    let mut command = site.command(&words, "here.db");
+    let done = command.current_dir(site.path("home")).output().unwrap();
+    assert!(done.status.success(), "{}", said(&done));
+}
+
+#[test]
+fn comparisons_and_pairs_on_hosts_are_those_of_one_machine() {
+    let site = Site::new();
+    let compare = ["compare", "--machine", "ultrasparc-t2", "--workload", "intadd:2"];
+    let compare = [&compare[..], &["--cycles", "5000", "--starts", "1", "--budget", "40"]].concat();
+    let compare = [&compare[..], &["--draws", "3", "--rounds", "5"]].concat();
+    let pairs = ["pairs", "--machine", "ultrasparc-t2", "--workload", "intadd", "--workload"];
+    let pairs = [&pairs[..], &["hash1_L1", "--cycles", "5000", "--starts", "1"]].concat();
+    let pairs = [&pairs[..], &["--budget", "20"]].concat();
+    for (number, words) in [compare, pairs].iter().enumerate() {
+        let (one, both) = (format!("one{number}.db"), format!("both{number}.db"));
+        let done = site.run(words, &one);
+        assert!(done.status.success(), "{}", said(&done));
+        let done = site.run(&on_hosts(words), &both);
+        assert!(done.status.success(), "{}", said(&done));
+        let alone = rows(&site.path(&one));
+        assert!(alone.len() > 9 && rows(&site.path(&both)) == alone);
+    }
+    // Real programs.
+    let words = ["pairs", "--budget", "16", "--", "sh", "-c", SCRIPT, "--", "sh", "-c", SCRIPT];
+    let done = site.run(&on_hosts(&words), "real.db");
+    assert!(done.status.success(), "{}", said(&done));
+    let words = ["compare", "--draws", "2", "--rounds", "5", "--budget", "20", "--", "sh", "-c"];
+    let done = site.run(&on_hosts(&[&words[..], &[SCRIPT]].concat()), "compared.db");
+    assert!(done.status.success(), "{}", said(&done));
+    // One host measured each round of the verdict: all of a round, and both hosts measured some.
+    let connection = Connection::open(site.path("compared.db")).unwrap();
+    let of = "SELECT result.node FROM record JOIN result ON result.record = record.number AND
+              result.campaign = record.campaign WHERE record.campaign = 1 AND purpose = 'final'
+              ORDER BY record.number";
+    let mut statement = connection.prepare(of).unwrap();
+    let nodes = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let nodes: Vec<String> = nodes.collect::<Result<_, _>>().unwrap();
+    let changes = nodes.windows(2).filter(|two| two[0] != two[1]).count();
+    assert!(nodes.len() > 10 && changes < 5, "5 rounds: {nodes:?}");
+    site.no_worker_is_left();
 }
 
 #[test]

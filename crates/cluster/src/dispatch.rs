@@ -4,6 +4,9 @@
 //! it is in flight until its first result comes, or until its worker is lost: it waits again then.
 //! So each ticket has exactly one result, whatever dies and whatever comes late or twice.
 //!
+//! A trial that fails on one worker may be measured by another one instead
+//! ([`Dispatch::try_elsewhere`]): then it is known who is at fault, the trial or the worker.
+//!
 //! A worker takes trials whose tickets and numbers are consecutive: it knows all by the first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,69 +23,94 @@ pub struct HandedTrial<T> {
     pub trial: T,
 }
 
+/// A trial without a result.
+#[derive(Clone, Debug)]
+struct OpenTrial<T> {
+    number: u64,
+    trial: T,
+    /// The workers on which it failed.
+    failed: Vec<usize>,
+}
+
 /// The trials that wait or are in flight, and the workers.
 #[derive(Clone, Debug)]
 pub struct Dispatch<T> {
     /// The ticket of the next trial that is offered.
     next: u64,
-    waiting: BTreeMap<u64, (u64, T)>,
+    waiting: BTreeMap<u64, OpenTrial<T>>,
     /// With the worker that has it.
-    in_flight: BTreeMap<u64, (usize, u64, T)>,
-    workers: BTreeSet<usize>,
+    in_flight: BTreeMap<u64, (usize, OpenTrial<T>)>,
+    /// The tickets of each worker that takes trials.
+    held: BTreeMap<usize, BTreeSet<u64>>,
+    /// Withdrawn trials with the workers on which they failed, the last [`Self::REMEMBERED`].
+    failed: Vec<(T, Vec<usize>)>,
 }
 
 impl<T> Default for Dispatch<T> {
     fn default() -> Self {
-        let (waiting, in_flight, workers) = Default::default();
-        Self { next: 0, waiting, in_flight, workers }
+        let (waiting, in_flight, held) = Default::default();
+        Self { next: 0, waiting, in_flight, held, failed: Vec::new() }
     }
 }
 
-impl<T: Clone> Dispatch<T> {
+impl<T: Clone + PartialEq> Dispatch<T> {
+    /// How many trials that failed are remembered after they were withdrawn.
+    const REMEMBERED: usize = 64;
+
     /// Trials wait from now on, each with its number in the campaign. Returns their tickets.
     pub fn offer(&mut self, trials: impl IntoIterator<Item = (T, u64)>) -> Range<u64> {
         let first = self.next;
         for (trial, number) in trials {
-            self.waiting.insert(self.next, (number, trial));
+            let known = self.failed.iter().position(|(failed, _)| *failed == trial);
+            let failed = known.map_or_else(Vec::new, |place| self.failed.swap_remove(place).1);
+            self.waiting.insert(self.next, OpenTrial { number, trial, failed });
             self.next += 1;
         }
         first..self.next
     }
 
-    /// Forgets the trials that wait. Those in flight stay.
+    /// Forgets the trials that wait, but not where they failed. Those in flight stay.
     pub fn withdraw(&mut self) {
-        self.waiting.clear();
+        let waiting = std::mem::take(&mut self.waiting).into_values();
+        let failed = waiting.filter(|open| !open.failed.is_empty());
+        self.failed.extend(failed.map(|open| (open.trial, open.failed)));
+        let above = self.failed.len().saturating_sub(Self::REMEMBERED);
+        self.failed.drain(..above);
     }
 
     /// A worker takes trials from now on.
     pub fn admit(&mut self, worker: usize) {
-        self.workers.insert(worker);
+        self.held.entry(worker).or_default();
     }
 
     /// A worker is dead, silent or set aside: it gets nothing more. Its trials wait again.
     pub fn lose(&mut self, worker: usize) {
-        self.workers.remove(&worker);
-        let held: Vec<u64> = self.of(worker).collect();
-        for ticket in held {
-            if let Some((_, number, trial)) = self.in_flight.remove(&ticket) {
-                self.waiting.insert(ticket, (number, trial));
+        for ticket in self.held.remove(&worker).unwrap_or_default() {
+            if let Some((_, trial)) = self.in_flight.remove(&ticket) {
+                self.waiting.insert(ticket, trial);
             }
         }
     }
 
     /// The workers that take trials, in order.
     pub fn workers(&self) -> impl Iterator<Item = usize> {
-        self.workers.iter().copied()
+        self.held.keys().copied()
     }
 
     /// Those of them without a trial.
     pub fn idle(&self) -> Vec<usize> {
-        self.workers().filter(|worker| self.of(*worker).next().is_none()).collect()
+        let idle = self.held.iter().filter(|(_, tickets)| tickets.is_empty());
+        idle.map(|(worker, _)| *worker).collect()
     }
 
     /// The trials in flight, in the order of their tickets.
     pub fn in_flight(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.in_flight.iter().map(|(ticket, (_, _, trial))| (*ticket, trial))
+        self.in_flight.iter().map(|(ticket, (_, open))| (*ticket, &open.trial))
+    }
+
+    /// The trials in flight, with their workers.
+    pub fn in_flight_by(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.in_flight.values().map(|(worker, open)| (*worker, &open.trial))
     }
 
     /// How many trials wait.
@@ -90,35 +118,68 @@ impl<T: Clone> Dispatch<T> {
         self.waiting.len()
     }
 
-    fn of(&self, worker: usize) -> impl Iterator<Item = u64> {
-        let held = self.in_flight.iter().filter(move |(_, (by, _, _))| *by == worker);
-        held.map(|(ticket, _)| *ticket)
+    /// Whether a worker may take a trial: it has not failed there, or everywhere.
+    fn may_take(&self, worker: usize, open: &OpenTrial<T>) -> bool {
+        !open.failed.contains(&worker)
+            || self.held.keys().all(|worker| open.failed.contains(worker))
     }
 
     /// The first trials that wait go to a worker, at most `most`, with consecutive tickets and
     /// numbers. None go to a worker that is lost.
     pub fn hand_out(&mut self, worker: usize, most: usize) -> Vec<HandedTrial<T>> {
         let mut handed: Vec<HandedTrial<T>> = Vec::new();
-        while self.workers.contains(&worker) && handed.len() < most {
-            let Some((&ticket, &(number, _))) = self.waiting.first_key_value() else { break };
-            let follows = |last: &HandedTrial<T>| {
-                (ticket, number) == (last.ticket + 1, last.number.wrapping_add(1))
+        if !self.held.contains_key(&worker) {
+            return handed;
+        }
+        let first = self.waiting.iter().find(|(_, open)| self.may_take(worker, open));
+        let Some((first, number)) = first.map(|(ticket, open)| (*ticket, open.number)) else {
+            return handed;
+        };
+        for (ticket, place) in (first..).zip(0..most as u64) {
+            let takes = |open: &OpenTrial<T>| {
+                open.number == number.wrapping_add(place) && self.may_take(worker, open)
             };
-            if !handed.last().is_none_or(follows) {
+            if !self.waiting.get(&ticket).is_some_and(takes) {
                 break;
             }
-            if let Some((number, trial)) = self.waiting.remove(&ticket) {
-                self.in_flight.insert(ticket, (worker, number, trial.clone()));
+            if let Some(open) = self.waiting.remove(&ticket) {
+                let (number, trial) = (open.number, open.trial.clone());
                 handed.push(HandedTrial { ticket, number, trial });
+                self.in_flight.insert(ticket, (worker, open));
+                self.held.entry(worker).or_default().insert(ticket);
             }
         }
         handed
     }
 
-    /// A result has come. True if it is the first of its ticket: then it counts. A trial that waits
-    /// again because its worker was lost may also have its result now.
-    pub fn finish(&mut self, ticket: u64) -> bool {
-        self.in_flight.remove(&ticket).is_some() || self.waiting.remove(&ticket).is_some()
+    /// A trial has failed on its worker. It waits again if there is a worker on which it has not:
+    /// then this is no result. False: it has failed on all.
+    pub fn try_elsewhere(&mut self, worker: usize, ticket: u64) -> bool {
+        let Some((_, open)) = self.in_flight.get(&ticket).filter(|(by, _)| *by == worker) else {
+            return false;
+        };
+        let untried = |other: &usize| *other != worker && !open.failed.contains(other);
+        if !self.held.keys().any(untried) {
+            return false;
+        }
+        if let Some((_, mut open)) = self.in_flight.remove(&ticket) {
+            open.failed.push(worker);
+            self.waiting.insert(ticket, open);
+        }
+        self.held.entry(worker).or_default().remove(&ticket);
+        true
+    }
+
+    /// A result of a worker has come. It counts if the worker has the trial: then this returns the
+    /// trial, and the workers on which it had failed before.
+    pub fn finish(&mut self, worker: usize, ticket: u64) -> Option<(T, Vec<usize>)> {
+        if self.in_flight.get(&ticket).is_none_or(|(by, _)| *by != worker) {
+            return None;
+        }
+        if let Some(tickets) = self.held.get_mut(&worker) {
+            tickets.remove(&ticket);
+        }
+        self.in_flight.remove(&ticket).map(|(_, open)| (open.trial, open.failed))
     }
 }
 
@@ -137,6 +198,29 @@ mod tests {
         assert!(dispatch.hand_out(7, 9).is_empty(), "nobody knows worker 7");
     }
 
+    #[test]
+    fn a_trial_that_fails_goes_to_each_other_worker_once() {
+        let mut dispatch = Dispatch::default();
+        let ticket = dispatch.offer([("a", 0)]).start;
+        (0..3).for_each(|worker| dispatch.admit(worker));
+        assert_eq!(dispatch.hand_out(0, 1).len(), 1);
+        assert!(!dispatch.try_elsewhere(1, ticket), "worker 1 does not have it");
+        assert!(dispatch.try_elsewhere(0, ticket));
+        dispatch.withdraw();
+        let ticket = dispatch.offer([("a", 0)]).start;
+        assert!(dispatch.hand_out(0, 1).is_empty(), "not there again");
+        assert_eq!(dispatch.hand_out(1, 1).len(), 1);
+        assert_eq!(dispatch.finish(0, ticket), None, "the result of another one");
+        assert!(dispatch.try_elsewhere(1, ticket));
+        assert_eq!(dispatch.hand_out(2, 1).len(), 1);
+        let mut measured = dispatch.clone();
+        assert_eq!(measured.finish(2, ticket), Some(("a", vec![0, 1])));
+        assert!(!dispatch.try_elsewhere(2, ticket), "it is the trial");
+        // Where only those are left on which it failed, one of them takes it.
+        dispatch.lose(2);
+        assert_eq!(dispatch.hand_out(0, 1).len(), 1);
+    }
+
     #[derive(Clone, Debug)]
     enum Happening {
         Admit(usize),
@@ -144,6 +228,8 @@ mod tests {
         HandOut(usize, usize),
         /// Any of the results that were ever under way, also of a lost worker, also again.
         Result(usize),
+        /// Such a trial fails.
+        Failure(usize),
     }
 
     fn happening() -> impl Strategy<Value = Happening> {
@@ -153,6 +239,7 @@ mod tests {
             2 => (0..4_usize, 1..5_usize)
                 .prop_map(|(worker, most)| Happening::HandOut(worker, most)),
             4 => any::<usize>().prop_map(Happening::Result),
+            1 => any::<usize>().prop_map(Happening::Failure),
         ]
     }
 
@@ -180,16 +267,22 @@ mod tests {
                         let handed = dispatch.hand_out(worker, most);
                         prop_assert!(handed.is_empty() || alive.contains(&worker));
                         prop_assert!(handed.len() <= most);
-                        under_way.extend(handed);
+                        under_way.extend(handed.into_iter().map(|trial| (worker, trial)));
                     }
                     Happening::Result(any) if !under_way.is_empty() => {
-                        let of: &HandedTrial<u64> = &under_way[any % under_way.len()];
+                        let (worker, of): &(usize, HandedTrial<u64>) =
+                            &under_way[any % under_way.len()];
                         prop_assert_eq!(of.trial, of.number * 10);
-                        if dispatch.finish(of.ticket) {
+                        if let Some((trial, _)) = dispatch.finish(*worker, of.ticket) {
+                            prop_assert_eq!(trial, of.trial);
                             prop_assert_eq!(results.insert(of.ticket, of.number), None);
                         }
                     }
-                    Happening::Result(_) => (),
+                    Happening::Failure(any) if !under_way.is_empty() => {
+                        let (worker, of) = &under_way[any % under_way.len()];
+                        dispatch.try_elsewhere(*worker, of.ticket);
+                    }
+                    Happening::Result(_) | Happening::Failure(_) => (),
                 }
                 let open = dispatch.waiting() + dispatch.in_flight().count();
                 prop_assert_eq!(open + results.len(), count as usize, "none lost, none doubled");
@@ -203,7 +296,7 @@ mod tests {
                     break;
                 }
                 for trial in handed {
-                    prop_assert!(dispatch.finish(trial.ticket));
+                    prop_assert!(dispatch.finish(9, trial.ticket).is_some());
                     prop_assert_eq!(results.insert(trial.ticket, trial.number), None);
                 }
             }

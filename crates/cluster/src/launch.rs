@@ -4,9 +4,10 @@
 //! the node, by version and digest. If it is not there, a second one copies it: to another name
 //! first, so that a cut copy is never run. The last one runs `pinwise worker`.
 //!
-//! *Slurm.* One `srun` for each node asks for a node of its own. The program has to be at its path
-//! there, as on a shared file system. All jobs of a campaign have one name, by which `scancel` ends
-//! what is left of them.
+//! *Slurm.* One `srun` for each node asks for a node of its own, with all its CPUs and memory. The
+//! program has to be at its path there, as on a shared file system. All jobs of a campaign have one
+//! name, by which `scancel` ends what is left of them. A shell waits at a pipe for the death of the
+//! coordinator: then it ends them, those that wait in the queue too ([`JobGuard`]).
 //!
 //! No child is in the terminal's process group: Ctrl-C reaches the coordinator alone, which ends
 //! the workers.
@@ -19,8 +20,8 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Why a node does not measure, or not any more. With its remedy, where there is one.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +81,15 @@ pub enum NodeLoss {
     /// Nothing was heard from it.
     #[error("nothing was heard from it for {} s: check the node and the network", .0.as_secs())]
     Silent(Duration),
+    /// A program that reaches it does not end, or its worker does not greet.
+    #[error("no answer within {} s: log in once by hand to see what waits", .0.as_secs())]
+    Hangs(Duration),
+    /// What it measures fails, and not on the others.
+    #[error("its measurements fail ({0}): check the program and its files there")]
+    Failing(String),
+    /// What it should be told is too long.
+    #[error("it cannot be told what to measure: {0}")]
+    TooMuch(FrameError),
     /// The connection ended.
     #[error("the connection was lost ({})", .0.as_deref().unwrap_or("without a word"))]
     Gone(Option<String>),
@@ -134,39 +144,70 @@ impl OwnProgram {
     }
 }
 
-/// What a child wrote to its standard error, the end of it.
+/// What a child wrote, the end of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Said(Arc<(Mutex<SaidBytes>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct SaidBytes {
+    kept: Vec<u8>,
+    /// The child and whatever it left have closed the pipe.
+    over: bool,
+}
 
 impl Said {
     /// How much is kept.
     const KEPT: usize = 4096;
 
+    /// How long the end is waited for. What a child leaves running may keep its pipe.
+    const PATIENCE: Duration = Duration::from_secs(5);
+
     pub(crate) fn collect(mut from: impl Read + Send + 'static) -> Self {
         let said = Self::default();
-        let kept = said.clone();
+        let shared = said.clone();
         std::thread::spawn(move || {
             let mut bytes = [0; 1024];
-            while let Ok(more @ 1..) = from.read(&mut bytes) {
-                let mut kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&bytes[..more]);
-                let above = kept.len().saturating_sub(Self::KEPT);
-                kept.drain(..above);
+            loop {
+                let more = from.read(&mut bytes);
+                let (said, changed) = &*shared.0;
+                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                match more {
+                    Ok(more @ 1..) => {
+                        said.kept.extend_from_slice(&bytes[..more]);
+                        let above = said.kept.len().saturating_sub(Self::KEPT);
+                        said.kept.drain(..above);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    _ => {
+                        said.over = true;
+                        changed.notify_all();
+                        break;
+                    }
+                }
             }
         });
         said
     }
 
+    /// Everything, after the child has ended.
+    pub(crate) fn whole(&self) -> String {
+        let (said, changed) = &*self.0;
+        let said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(said, Self::PATIENCE, |said| !said.over);
+        drop(waited);
+        self.text()
+    }
+
     pub(crate) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         // What others wrote reaches a terminal: no control characters.
-        let text = String::from_utf8_lossy(&kept).into_owned();
+        let text = String::from_utf8_lossy(&said.kept).into_owned();
         text.chars().map(|letter| if letter == '\n' { letter } else { plain(letter) }).collect()
     }
 
-    /// Its last line that is not empty.
+    /// The last line that is not empty, after the child has ended.
     pub(crate) fn last(&self) -> Option<String> {
-        let text = self.text();
+        let text = self.whole();
         text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }
 }
@@ -201,8 +242,10 @@ pub(crate) fn launch(
         }
         Nodes::Slurm { partition, .. } => {
             let mut command = Command::new("srun");
-            command.args(["--nodes=1", "--ntasks=1", "--exclusive", "--kill-on-bad-exit=1"]);
-            command.args(["--cpu-bind=none", "--quiet", "--job-name", job]);
+            // With a number of tasks, the one task would get one CPU of the node, where Slurm
+            // confines tasks.
+            command.args(["--nodes=1", "--exclusive", "--kill-on-bad-exit=1"]);
+            command.args(["--mem=0", "--cpu-bind=none", "--quiet", "--job-name", job]);
             command.args(partition.iter().flat_map(|partition| ["--partition", partition]));
             command.arg(&own.path).arg("worker");
             (command, "srun", "ssh:HOST")
@@ -246,44 +289,70 @@ fn start(
 /// How often a child that should end soon is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// How long a host may take to answer a login. ssh itself waits 15 s for the connection.
+pub(crate) const LOGIN: Duration = Duration::from_secs(40);
+
+/// How long a host may take to receive the program.
+const COPY: Duration = Duration::from_secs(300);
+
 /// Runs a short command to its end. Returns what it printed.
 fn run(
     mut command: Command,
     input: Stdio,
+    limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<(ExitStatus, String, Said), NodeLoss> {
     command.stdin(input).stdout(Stdio::piped());
     let LaunchedWorker { mut child, said } = start(command, "ssh", "slurm")?;
     let printed = child.stdout.take().map(Said::collect).unwrap_or_default();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => {
-                // What it wrote last may still be on its way to the threads that collect it.
-                std::thread::sleep(LOOK_EVERY);
-                return Ok((status, printed.text(), said));
-            }
-            Ok(None) if !interrupt.came() => std::thread::sleep(LOOK_EVERY),
-            Ok(None) => {
-                drop(child.kill());
-                drop(child.wait());
-                return Err(NodeLoss::Interrupted);
-            }
-            Err(error) => return Err(NodeLoss::NotStarted("ssh", error)),
-        }
+    match ended(&mut child, limit, interrupt) {
+        Ok(Some(status)) => Ok((status, printed.whole(), said)),
+        Ok(None) if interrupt.came() => Err(NodeLoss::Interrupted),
+        Ok(None) => Err(NodeLoss::Hangs(limit)),
+        Err(error) => Err(NodeLoss::NotStarted("ssh", error)),
     }
 }
+
+/// Waits for the end of a child. `None`: the limit was over or the user asked to stop, and it was
+/// killed.
+pub(crate) fn ended(
+    child: &mut Child,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> io::Result<Option<ExitStatus>> {
+    let begin = Instant::now();
+    while !interrupt.came() && begin.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// How the line begins that answers what a host is.
+const ANSWER: &str = "pinwise-host";
 
 /// Makes sure that this program is in the cache folder of a host.
 fn provide(host: &str, own: &OwnProgram, interrupt: &Interrupt) -> Result<(), NodeLoss> {
     let program = format!("{CACHE}/{}", own.cached());
     let mut look = ssh(host);
-    look.arg(in_sh(&format!("uname -m; test -x \"{program}\" && echo there; exit 0")));
-    let (status, printed, said) = run(look, Stdio::null(), interrupt)?;
+    // A login script may print, too.
+    look.arg(in_sh(&format!(
+        "printf \"\\n{ANSWER} %s \" $(uname -m); test -x \"{program}\" && echo there; exit 0"
+    )));
+    let (status, printed, said) = run(look, Stdio::null(), LOGIN, interrupt)?;
     if !status.success() {
-        return Err(of_ssh(host, &said.text()));
+        return Err(of_ssh(host, &said.whole()));
     }
-    let mut words = printed.split_whitespace();
-    let theirs = words.next().unwrap_or("unknown").to_owned();
+    let answer = printed.lines().find_map(|line| line.strip_prefix(ANSWER)).unwrap_or_default();
+    let mut words = answer.split_whitespace();
+    let Some(theirs) = words.next().map(str::to_owned) else {
+        let last = said.last().or_else(|| printed.lines().last().map(str::to_owned));
+        return Err(NodeLoss::Unreachable(last.unwrap_or_else(|| "it says nothing".to_owned())));
+    };
     if theirs != std::env::consts::ARCH {
         return Err(NodeLoss::Architecture { theirs, own: std::env::consts::ARCH });
     }
@@ -298,7 +367,7 @@ fn provide(host: &str, own: &OwnProgram, interrupt: &Interrupt) -> Result<(), No
          {{ rm -f \"$p.$$\"; exit 1; }}"
     )));
     let content = File::open(&own.path).map_err(|error| NodeLoss::NotCopied(error.to_string()))?;
-    let (status, _, said) = run(copy, content.into(), interrupt)?;
+    let (status, _, said) = run(copy, content.into(), COPY, interrupt)?;
     let why = || said.last().unwrap_or_else(|| status.to_string());
     if status.success() { Ok(()) } else { Err(NodeLoss::NotCopied(why())) }
 }
@@ -342,8 +411,32 @@ pub(crate) fn before_hello(
     said: &Said,
 ) -> NodeLoss {
     match nodes {
-        Nodes::Ssh(hosts) => of_ssh(&hosts[number], &said.text()),
-        Nodes::Slurm { partition, .. } => of_slurm(partition.as_deref(), own, &said.text()),
+        Nodes::Ssh(hosts) => of_ssh(&hosts[number], &said.whole()),
+        Nodes::Slurm { partition, .. } => of_slurm(partition.as_deref(), own, &said.whole()),
+    }
+}
+
+/// Ends the jobs of a name if this process dies, however it dies.
+#[derive(Debug)]
+pub(crate) struct JobGuard(Option<Child>);
+
+impl JobGuard {
+    /// Waits from now on. Where no shell can be started, it does nothing.
+    pub(crate) fn new(job: &str) -> Self {
+        let mut command = Command::new("sh");
+        // Its standard input ends with the last process that holds the pipe: this one.
+        let script = "read -r _; exec scancel --quiet --name \"$0\"";
+        command.args(["-c", script, job]).stdin(Stdio::piped()).stdout(Stdio::null());
+        Self(command.stderr(Stdio::null()).process_group(0).spawn().ok())
+    }
+}
+
+impl Drop for JobGuard {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }
 
@@ -400,10 +493,29 @@ mod tests {
         let mut text = "x".repeat(9000);
         text.push_str("\n\u{1b}[31mthe end\n\n");
         let said = Said::collect(io::Cursor::new(text));
-        while said.last().is_none_or(|line| !line.ends_with("the end")) {
-            std::thread::yield_now();
-        }
         assert_eq!(said.last().as_deref(), Some("[31mthe end"));
         assert!(said.text().len() <= Said::KEPT);
+    }
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn what_a_short_command_says_is_whole_and_one_that_hangs_is_ended() {
+        let interrupt = Interrupt::default();
+        let run = |script: &str, limit| run(sh(script), Stdio::null(), limit, &interrupt);
+        // The status is known before the last line comes.
+        let (status, printed, said) =
+            run("(sleep 0.1; echo late; echo why >&2) & exit 3", Duration::MAX).unwrap();
+        assert_eq!((status.code(), printed.as_str()), (Some(3), "late\n"));
+        assert_eq!(said.last().as_deref(), Some("why"));
+        let hangs = run("exec sleep 1000", Duration::ZERO);
+        assert!(matches!(hangs, Err(NodeLoss::Hangs(Duration::ZERO))), "{hangs:?}");
+        interrupt.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+        let stopped = run("exec sleep 1000", Duration::MAX);
+        assert!(matches!(stopped, Err(NodeLoss::Interrupted)), "{stopped:?}");
     }
 }

@@ -6,15 +6,18 @@ mod launch;
 mod likeness;
 mod message;
 mod node;
+mod watch;
 mod worker;
 mod workers;
 
 pub use dispatch::{Dispatch, HandedTrial};
 pub use launch::{NodeLoss, OwnProgram};
-pub use likeness::{ERRORS, NOTABLE, NodeDifference, REFERENCES, difference, unlike};
+pub use likeness::{
+    ERRORS, NOTABLE, NodeDifference, NodeLikeness, NodeScatter, REFERENCES, difference,
+};
 pub use message::{
     FrameError, FromWorker, MOST, Opened, PROTOCOL, ToWorker, read_frame, write_frame,
 };
 pub use node::{MOST_NODES, Nodes, NodesError};
-pub use worker::{Session, serve};
-pub use workers::{NodeError, SILENCE, Workers};
+pub use worker::{ABANDONED, Session, serve};
+pub use workers::{NodeError, NodeNews, OpeningRequest, SILENCE, Workers};

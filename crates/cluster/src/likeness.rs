@@ -10,9 +10,14 @@
 //! node goes first; then the rest is judged again. Of two nodes nobody knows which one is at fault:
 //! the first that was named stays.
 //!
-//! *Limits.* A node that becomes slow later is not noticed.
+//! [`ERRORS`] standard errors are the half-width of the comparison: what differs by less may pass
+//! for alike. It is told. More values make it smaller, so they are taken where they cost little.
+//! Later checks compare fresh values, and pool the deviation over all checks.
+//!
+//! *Limits.* Between two checks a node may become slow unnoticed.
 
 use crate::message::Opened;
+use std::time::Duration;
 
 /// How many standard errors a node may differ. The chance that one of 8 alike nodes with 3 values
 /// each does is below 2 %, by Student's distribution with 16 degrees of freedom and Bonferroni.
@@ -23,6 +28,15 @@ pub const NOTABLE: f64 = 0.02;
 
 /// How often each node measures the setting.
 pub const REFERENCES: usize = 3;
+
+/// The most values of a node that a check takes, if they cost little.
+const MOST_REFERENCES: usize = 10;
+
+/// What further values of a check may cost, in time of a node.
+const CHEAP: Duration = Duration::from_secs(20);
+
+/// The results of each node from one check to the next: 3 values of it cost 3 %.
+pub(crate) const CHECK_EVERY: u64 = 100;
 
 /// By what a node differs from the first.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -91,35 +105,78 @@ pub fn difference(opened: &Opened, first: &str, other: &Opened) -> Option<NodeDi
     (!same).then_some(NodeDifference::Threads { first })
 }
 
-/// The nodes that are unlike, with the share by which each differs, from the values of each node.
-/// Nodes with fewer than two values are not judged.
-pub fn unlike(values: &[Vec<f64>]) -> Vec<(usize, f64)> {
-    let mut judged: Vec<usize> = (0..values.len()).filter(|node| values[*node].len() > 1).collect();
-    let mut found = Vec::new();
-    while judged.len() > 1 {
-        let groups: Vec<&[f64]> = judged.iter().map(|node| &values[*node][..]).collect();
-        let squares: f64 = groups.iter().map(|group| squares(group)).sum();
-        let degrees: usize = groups.iter().map(|group| group.len() - 1).sum();
-        let variance = squares / degrees as f64;
-        let deviation = |place: usize| {
-            let own = groups[place];
-            let rest: Vec<f64> = (0..groups.len())
-                .filter(|other| *other != place)
-                .flat_map(|other| groups[other].iter().copied())
-                .collect();
-            let error = (variance * (1.0 / own.len() as f64 + 1.0 / rest.len() as f64)).sqrt();
-            let by = mean(own) - mean(&rest);
-            let share = by / mean(&rest).abs();
-            (by.abs() > ERRORS * error && share.abs() > NOTABLE).then_some((by.abs(), share))
-        };
-        // Of nodes that deviate alike, the last goes.
-        let worst = (0..groups.len())
-            .filter_map(|place| Some((place, deviation(place)?)))
-            .max_by(|(_, (one, _)), (_, (other, _))| one.total_cmp(other));
-        let Some((place, (_, share))) = worst else { break };
-        found.push((judged.remove(place), share));
+/// How much values of one node scatter, pooled over nodes and checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NodeScatter {
+    squares: f64,
+    degrees: usize,
+}
+
+impl NodeScatter {
+    /// That of the values of each node.
+    pub fn of<'a>(groups: impl IntoIterator<Item = &'a [f64]>) -> Self {
+        let groups = groups.into_iter().filter(|group| group.len() > 1);
+        groups
+            .map(|group| Self { squares: squares(group), degrees: group.len() - 1 })
+            .fold(Self::default(), |one, other| one.with(other))
     }
-    found
+
+    /// Both together.
+    pub fn with(self, other: Self) -> Self {
+        let (squares, degrees) = (self.squares + other.squares, self.degrees + other.degrees);
+        Self { squares, degrees }
+    }
+}
+
+/// What values of one setting say about the nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeLikeness {
+    /// The nodes that are unlike, with the share by which each differs.
+    pub unlike: Vec<(usize, f64)>,
+    /// By which share one of the others may differ unnoticed; `None`: fewer than two are judged.
+    pub missed: Option<f64>,
+}
+
+impl NodeLikeness {
+    /// Judges the values of each node. `earlier` is the scatter of earlier checks. Nodes with fewer
+    /// than two values are not judged.
+    pub fn of(values: &[Vec<f64>], earlier: NodeScatter) -> Self {
+        let mut judged: Vec<usize> =
+            (0..values.len()).filter(|node| values[*node].len() > 1).collect();
+        let (mut unlike, mut missed) = (Vec::new(), None);
+        while judged.len() > 1 {
+            let groups: Vec<&[f64]> = judged.iter().map(|node| &values[*node][..]).collect();
+            let scatter = earlier.with(NodeScatter::of(groups.iter().copied()));
+            let variance = scatter.squares / scatter.degrees as f64;
+            // The deviation, its share of the others' mean, and the share that may be missed.
+            let deviation = |place: usize| {
+                let own = groups[place];
+                let rest: Vec<f64> = (0..groups.len())
+                    .filter(|other| *other != place)
+                    .flat_map(|other| groups[other].iter().copied())
+                    .collect();
+                let error = (variance * (1.0 / own.len() as f64 + 1.0 / rest.len() as f64)).sqrt();
+                let (by, level) = (mean(own) - mean(&rest), mean(&rest).abs());
+                (by.abs(), by / level, (ERRORS * error / level).max(NOTABLE))
+            };
+            let all: Vec<(f64, f64, f64)> = (0..groups.len()).map(deviation).collect();
+            missed = all.iter().map(|(_, _, missed)| *missed).max_by(f64::total_cmp);
+            // Of nodes that deviate alike, the last goes.
+            let worst = (0..groups.len())
+                .filter(|place| all[*place].1.abs() > all[*place].2)
+                .max_by(|one, other| all[*one].0.total_cmp(&all[*other].0));
+            let Some(place) = worst else { break };
+            unlike.push((judged.remove(place), all[place].1));
+        }
+        Self { unlike, missed: missed.filter(|_| judged.len() > 1) }
+    }
+
+    /// Whether one more value of each node is worth its time. Each has `count`, and one takes
+    /// `each`.
+    pub fn wants_more(&self, count: usize, each: Duration) -> bool {
+        let coarse = self.missed.is_some_and(|missed| missed > NOTABLE);
+        coarse && count < MOST_REFERENCES && each.saturating_mul(count as u32) < CHEAP
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -138,6 +195,10 @@ mod tests {
     use pinwise_topology::{Fingerprint, Machine, Random};
     use serde_json::Value;
 
+    fn unlike(values: &[Vec<f64>]) -> Vec<(usize, f64)> {
+        NodeLikeness::of(values, NodeScatter::default()).unlike
+    }
+
     #[test]
     fn a_slow_node_is_found_and_noise_is_none() {
         let alike = vec![vec![10.0, 10.2, 9.9], vec![10.1, 9.8, 10.0], vec![10.0, 10.1, 10.1]];
@@ -153,6 +214,35 @@ mod tests {
             "of two, the last"
         );
         assert_eq!(unlike(&[vec![], vec![1.0], vec![9.0, 9.0]]), [], "nothing to judge by");
+    }
+
+    #[test]
+    fn what_may_be_missed_is_told_and_shrinks_with_more_values() {
+        let values = |count: usize| -> Vec<Vec<f64>> {
+            (0..2).map(|_| (0..count).map(|place| [9.9, 10.0, 10.1][place % 3]).collect()).collect()
+        };
+        let judged = |values: &[Vec<f64>]| NodeLikeness::of(values, NodeScatter::default());
+        // By hand: s = 0.1, the error is 0.1 √(2/3), four of them are 3.27 % of 10.
+        let three = judged(&values(3));
+        assert!((three.missed.unwrap() - 0.0327).abs() < 1e-4, "{three:?}");
+        let second = Duration::from_secs(1);
+        assert!(three.wants_more(3, second) && !three.wants_more(3, 9 * second), "{three:?}");
+        assert!(!three.wants_more(MOST_REFERENCES, second));
+        let nine = judged(&values(9));
+        assert!(!nine.wants_more(9, second), "{nine:?}");
+        // Just beyond it a node is found, just below it is not.
+        let shifted = |by: f64| {
+            let mut values = values(3);
+            values[1].iter_mut().for_each(|value| *value += by);
+            judged(&values).unlike.len()
+        };
+        assert_eq!((shifted(0.32), shifted(0.34)), (0, 1));
+        // Of one node there is nothing to say.
+        assert_eq!(judged(&values(3)[..1]).missed, None);
+        // Earlier checks say that these values are close by chance.
+        let (close, wide) = ([vec![10.0; 3], vec![10.5; 3]], [&[8.0, 12.0, 10.0][..]; 8]);
+        assert_eq!(judged(&close).unlike.len(), 1);
+        assert_eq!(NodeLikeness::of(&close, NodeScatter::of(wide)).unlike, []);
     }
 
     /// The chance that the documentation of [`ERRORS`] states, by simulation.

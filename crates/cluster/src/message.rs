@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::io::{self, Read, Write};
 
 /// The protocol that this version speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The longest JSON of a frame, in bytes: 64 MiB.
 pub const MOST: u32 = 64 << 20;
@@ -24,7 +24,7 @@ pub const MOST: u32 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ToWorker {
-    /// Opens what is measured. It comes once, first.
+    /// Opens what is measured. It comes first, and later in the place of what is open.
     Open {
         /// The request, as the program that uses this crate defines it.
         request: Value,
@@ -106,6 +106,9 @@ pub enum FrameError {
     /// A message is too long.
     #[error("a message of {0} bytes, more than {MOST}")]
     TooLong(u32),
+    /// A message is too long to be sent.
+    #[error("a message of {0} bytes is more than {MOST}")]
+    Unsendable(u32),
     /// It is no message of this protocol.
     #[error("no message of this protocol: {0}")]
     Malformed(serde_json::Error),
@@ -152,7 +155,7 @@ pub fn write_frame(output: &mut impl Write, message: &impl Serialize) -> Result<
     frame.push(b'\n');
     let length = u32::try_from(frame.len() - 4).unwrap_or(u32::MAX);
     if length > MOST {
-        return Err(FrameError::TooLong(length));
+        return Err(FrameError::Unsendable(length));
     }
     frame[..4].copy_from_slice(&length.to_be_bytes());
     output.write_all(&frame).and_then(|()| output.flush()).map_err(FrameError::Failed)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The nodes of a campaign. Stored with it, so that it is resumed on them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "StoredNodes")]
 pub enum Nodes {
     /// Hosts, by the names that ssh knows.
     Ssh(Vec<String>),
@@ -15,6 +15,28 @@ pub enum Nodes {
         /// How many.
         count: usize,
     },
+}
+
+/// Nodes as a store has them, which anybody may have written.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredNodes {
+    Ssh(Vec<String>),
+    Slurm { partition: Option<String>, count: usize },
+}
+
+impl TryFrom<StoredNodes> for Nodes {
+    type Error = NodesError;
+
+    fn try_from(stored: StoredNodes) -> Result<Self, NodesError> {
+        match stored {
+            StoredNodes::Ssh(hosts) => Self::parse(&format!("ssh:{}", hosts.join(",")), None),
+            StoredNodes::Slurm { partition: Some(partition), count } => {
+                Self::parse(&format!("slurm:{partition}"), Some(count))
+            }
+            StoredNodes::Slurm { partition: None, count } => Self::parse("slurm", Some(count)),
+        }
+    }
 }
 
 /// The most nodes.
@@ -114,6 +136,20 @@ mod tests {
             [("ssh:", ""), ("ssh:a,", ""), ("ssh:-oProxyCommand=x", ""), ("slurm:", "")]
         {
             assert!(matches!(refused(on, Some(1)), NodesError::Name(_)), "{on}{named}");
+        }
+        for nodes in [Nodes::parse("ssh:a,b", None), slurm(None), slurm(Some("short"))] {
+            let nodes = nodes.unwrap();
+            let stored = serde_json::to_string(&nodes).unwrap();
+            assert_eq!(serde_json::from_str::<Nodes>(&stored).unwrap(), nodes);
+        }
+        for stored in [
+            r#"{"ssh":["-oProxyCommand=x"]}"#,
+            r#"{"ssh":["a","a"]}"#,
+            r#"{"ssh":[]}"#,
+            r#"{"slurm":{"partition":"--wrap=x","count":1}}"#,
+            r#"{"slurm":{"partition":null,"count":1000000}}"#,
+        ] {
+            assert!(serde_json::from_str::<Nodes>(stored).is_err(), "{stored}");
         }
         for on in ["ssh", "pbs:a", ""] {
             assert_eq!(refused(on, None), NodesError::Unknown(on.into()));

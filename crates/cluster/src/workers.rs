@@ -1,42 +1,57 @@
 //! The workers of a campaign, as the coordinator sees them.
 //!
-//! One thread for each worker reads its messages. Everything else happens on the thread that asks
-//! for measurements: it hands out what [`Dispatch`] says, and waits. A worker that is silent for
-//! [`SILENCE`] is lost, and so is one whose connection ends. Its trials go to others. Where nobody
-//! is left, the error names the node that was lost last, and why.
+//! One thread for each worker reads its messages, and one writes to it. The writer also asks now
+//! and then whether it is there. Everything else happens on the thread that asks for measurements:
+//! it hands out what [`Dispatch`] says, and waits. A worker that is silent for [`SILENCE`] is lost,
+//! and so is one whose connection ends. Its trials go to others. Where nobody is left, the error
+//! names the node that was lost last, and why.
+//!
+//! *Failures.* In real time, a trial that fails on one node is measured on another one. If it
+//! fails there, too, the trial is at fault. Otherwise the node is: after [`MOST_FAILURES`] of them
+//! in a row it is lost. So it is after an error that no other try can mend.
+
+mod opening;
+mod references;
 
 use crate::dispatch::Dispatch;
-use crate::launch::{
-    LaunchedWorker, NodeLoss, OwnProgram, Said, before_hello, cancel_jobs, launch,
-};
+use crate::launch::{JobGuard, NodeLoss, OwnProgram, Said, cancel_jobs};
 use crate::likeness::{NodeDifference, difference};
-use crate::message::{FrameError, FromWorker, Opened, PROTOCOL, ToWorker, read_frame, write_frame};
+use crate::message::{FrameError, FromWorker, Opened, ToWorker, write_frame};
 use crate::node::Nodes;
+use crate::watch::Watch;
+pub use opening::OpeningRequest;
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, MeasureError, Measurement, NodeResult, OtherLoad, ProgramNote,
     Retry, Setting,
 };
-use serde_json::Value;
+use references::References;
 use std::collections::BTreeMap;
-use std::process::{Child, ChildStdin};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::io::Write;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Nothing is heard from a worker for so long: it is lost. Longer than ssh waits by itself.
 pub const SILENCE: Duration = Duration::from_secs(90);
-
-/// How often workers are asked whether they are there.
-const PING_EVERY: Duration = Duration::from_secs(5);
-
-/// How long the others may take once the first worker is open. Slurm may have fewer nodes, and
-/// gives one only when a job there ends.
-const LATE: Duration = Duration::from_secs(15);
 
 /// How often the request to stop is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long workers may take to put everything back, once they are told to end.
 const FAREWELL: Duration = Duration::from_secs(20);
+
+/// How long a worker whose connection has ended may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A node is lost after so many failures in a row of trials that another node measured.
+const MOST_FAILURES: u32 = 3;
+
+/// The messages of all workers that wait. More do not come before these are read.
+const MOST_MESSAGES: usize = 64;
+
+/// The most trials that a worker takes at once.
+const MOST_AT_ONCE: usize = 4096;
 
 /// A node that does not measure, or not any more.
 #[derive(Debug, thiserror::Error)]
@@ -50,14 +65,32 @@ pub struct NodeError {
 }
 
 impl NodeError {
-    /// What people are told about it at the end.
+    /// What people are told about it.
     pub fn note(&self) -> ProgramNote {
         ProgramNote::NodeLost { node: self.node.clone(), error: self.loss.to_string() }
     }
 }
 
+/// What happened to nodes and was not told yet. Its copies share it.
+#[derive(Clone, Debug, Default)]
+pub struct NodeNews(Arc<Mutex<Vec<ProgramNote>>>);
+
+impl NodeNews {
+    fn add(&self, note: ProgramNote) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    /// What was not told yet.
+    pub fn take(&self) -> Vec<ProgramNote> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// A trial.
 type Wanted = (Setting, Effort);
+
+/// A message of a worker, or why there are no more.
+type Heard = (usize, Result<FromWorker, FrameError>);
 
 #[derive(Debug)]
 struct ConnectedWorker {
@@ -66,9 +99,14 @@ struct ConnectedWorker {
     /// What its thread writes to it. A stopped worker stops that thread alone.
     input: Option<Sender<ToWorker>>,
     said: Said,
+    /// It was asked to open the request.
+    asked: bool,
     opened: Option<Opened>,
-    heard: Instant,
     disturbances: Disturbances,
+    /// Failures since its last success of trials that another node measured.
+    failures: u32,
+    /// Its last failure.
+    failure: Option<String>,
     /// It takes trials, or may do so once it is open.
     alive: bool,
 }
@@ -80,168 +118,17 @@ pub struct Workers {
     own: OwnProgram,
     job: String,
     workers: Vec<ConnectedWorker>,
-    messages: Receiver<(usize, Result<FromWorker, FrameError>)>,
+    messages: Receiver<Heard>,
     dispatch: Dispatch<Wanted>,
+    references: Option<References>,
     lost: Vec<NodeError>,
-    pinged: Instant,
+    news: NodeNews,
+    watch: Watch,
     interrupt: Interrupt,
+    _guard: Option<JobGuard>,
 }
 
 impl Workers {
-    /// Starts a worker on each node, and has it open `request`. `job` is the name of the jobs of
-    /// Slurm. Nodes that cannot are in [`Self::lost`]. Those that differ from the first are there,
-    /// too.
-    ///
-    /// # Errors
-    /// No node is left; why the first one is not. The user asked to stop.
-    pub fn start(
-        nodes: &Nodes,
-        own: OwnProgram,
-        job: String,
-        request: &Value,
-        interrupt: &Interrupt,
-    ) -> Result<Self, NodeError> {
-        let (sender, messages) = channel();
-        let mut all = Self {
-            nodes: nodes.clone(),
-            own,
-            job,
-            workers: Vec::new(),
-            messages,
-            dispatch: Dispatch::default(),
-            lost: Vec::new(),
-            pinged: Instant::now(),
-            interrupt: interrupt.clone(),
-        };
-        let name = |number: usize| match nodes {
-            Nodes::Ssh(hosts) => hosts[number].clone(),
-            Nodes::Slurm { .. } => (number + 1).to_string(),
-        };
-        let launched: Vec<_> = std::thread::scope(|scope| {
-            let (own, job) = (&all.own, &all.job);
-            let launch = |number| move || launch(nodes, number, own, job, interrupt);
-            let threads: Vec<_> =
-                (0..nodes.count()).map(|number| scope.spawn(launch(number))).collect();
-            threads.into_iter().map(|thread| thread.join()).collect()
-        });
-        let mut numbers = Vec::new();
-        for (number, launched) in launched.into_iter().enumerate() {
-            match launched.unwrap_or(Err(NodeLoss::Interrupted)) {
-                Ok(launched) => {
-                    numbers.push(number);
-                    all.connect(name(number), launched, sender.clone());
-                }
-                Err(loss) => all.lost.push(NodeError { node: name(number), loss }),
-            }
-        }
-        drop(sender);
-        all.open(request, &numbers);
-        if interrupt.came() {
-            let node = name(0);
-            return Err(NodeError { node, loss: NodeLoss::Interrupted });
-        }
-        // The first that was named comes first, whoever was quicker.
-        let names: Vec<String> = (0..nodes.count()).map(name).collect();
-        all.lost.sort_by_key(|lost| names.iter().position(|name| *name == lost.node));
-        all.keep_alike();
-        if all.count() > 0 {
-            return Ok(all);
-        }
-        let nobody = NodeError { node: "(none)".to_owned(), loss: NodeLoss::Interrupted };
-        Err(all.lost.drain(..).next().unwrap_or(nobody))
-    }
-
-    fn connect(
-        &mut self,
-        node: String,
-        LaunchedWorker { mut child, said }: LaunchedWorker,
-        sender: Sender<(usize, Result<FromWorker, FrameError>)>,
-    ) {
-        let worker = self.workers.len();
-        let input = child.stdin.take().map(|input| write_to(worker, input, sender.clone()));
-        if let Some(mut output) = child.stdout.take() {
-            std::thread::spawn(move || {
-                loop {
-                    let message = read_frame(&mut output);
-                    let over = message.is_err();
-                    if sender.send((worker, message)).is_err() || over {
-                        break;
-                    }
-                }
-            });
-        }
-        let (opened, heard, disturbances) = (None, Instant::now(), Disturbances::default());
-        let alive = true;
-        self.workers.push(ConnectedWorker {
-            node,
-            child,
-            input,
-            said,
-            opened,
-            heard,
-            disturbances,
-            alive,
-        });
-    }
-
-    /// Has each worker open the request. `numbers` are those of their nodes.
-    fn open(&mut self, request: &Value, numbers: &[usize]) {
-        let mut greeted = vec![false; self.workers.len()];
-        let order = ToWorker::Open { request: request.clone() };
-        let mut late = None;
-        while self.workers.iter().any(|worker| worker.alive && worker.opened.is_none())
-            && !self.interrupt.came()
-        {
-            // Slurm gives nodes when it has them. What has not greeted cannot answer a ping.
-            for (worker, greeted) in self.workers.iter_mut().zip(&greeted) {
-                if !greeted {
-                    worker.heard = Instant::now();
-                }
-            }
-            if late.is_some_and(|late| Instant::now() >= late) {
-                for number in (0..self.workers.len()).filter(|number| !greeted[*number]) {
-                    self.lose(number, NodeLoss::Late(LATE));
-                }
-                late = None;
-                if matches!(self.nodes, Nodes::Slurm { .. }) {
-                    cancel_jobs(&self.job, true);
-                }
-            }
-            let Some((number, message)) = self.next() else { continue };
-            match message {
-                Ok(FromWorker::Hello { protocol, version, host }) => {
-                    let own = self.own.version().to_owned();
-                    if protocol != PROTOCOL || version != own {
-                        let theirs = format!("{version} (protocol {protocol})");
-                        self.lose(number, NodeLoss::OtherVersion { theirs, own });
-                        continue;
-                    }
-                    greeted[number] = true;
-                    if matches!(self.nodes, Nodes::Slurm { .. }) {
-                        self.workers[number].node = host;
-                    }
-                    self.send(number, order.clone());
-                }
-                Ok(FromWorker::Opened(opened)) => {
-                    self.workers[number].opened = Some(*opened);
-                    self.dispatch.admit(number);
-                    late = late.or(Some(Instant::now() + LATE));
-                }
-                Ok(FromWorker::Refused { error }) => self.lose(number, NodeLoss::Refused(error)),
-                Ok(FromWorker::Pong | FromWorker::Measured { .. }) => {}
-                Err(FrameError::Closed | FrameError::Cut) if !greeted[number] => {
-                    // Its last words come on another way.
-                    drop(self.workers[number].child.wait());
-                    std::thread::sleep(LOOK_EVERY);
-                    let said = self.workers[number].said.clone();
-                    let loss = before_hello(&self.nodes, numbers[number], &self.own, &said);
-                    self.lose(number, loss);
-                }
-                Err(error) => self.end(number, error),
-            }
-        }
-    }
-
     /// Sets nodes aside that differ from the first one.
     fn keep_alike(&mut self) {
         let open: Vec<usize> = self.dispatch.workers().collect();
@@ -263,11 +150,6 @@ impl Workers {
         self.dispatch.workers().next().and_then(|number| self.workers[number].opened.as_ref())
     }
 
-    /// The nodes that measure, with their names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.dispatch.workers().map(|number| self.workers[number].node.as_str())
-    }
-
     /// How many nodes measure.
     pub fn count(&self) -> usize {
         self.dispatch.workers().count()
@@ -279,12 +161,13 @@ impl Workers {
         widths.sum::<Option<usize>>()
     }
 
-    /// The nodes that do not measure, or not any more, in the order in which they were lost.
-    pub fn lost(&self) -> &[NodeError] {
-        &self.lost
+    /// What happens to nodes from now on, and what was not told yet.
+    pub fn news(&self) -> NodeNews {
+        self.news.clone()
     }
 
-    /// What has disturbed the measurements on all nodes, and which nodes were lost.
+    /// What has disturbed the measurements on all nodes, which nodes were lost, and how alike the
+    /// others are.
     pub fn disturbances(&self) -> Disturbances {
         let mut all = Disturbances::default();
         for worker in &self.workers {
@@ -300,6 +183,7 @@ impl Workers {
             }
         }
         all.notes.extend(self.lost.iter().map(NodeError::note));
+        all.notes.extend(self.references.as_ref().and_then(References::note));
         all
     }
 
@@ -328,94 +212,70 @@ impl Workers {
         outcomes.into_values().collect()
     }
 
-    /// Measures trials in real time, one at a time on each node, until the first of them has a
-    /// result. Meanwhile nodes that are free begin the others, in their order. What is in flight
-    /// already is not begun again. `take` gets each result when it comes, also of trials that were
-    /// wanted earlier.
+    /// Measures trials in real time until the first of them has a result. Each of the `rounds` goes
+    /// to one node, which measures its trials one after the other. Meanwhile nodes that are free
+    /// begin the others, in their order. What is in flight already is not begun again. `take` gets
+    /// each result when it comes, also of trials that were wanted earlier. Where `node` has the
+    /// first trial already, only its result counts.
     ///
     /// # Errors
     /// No node is left; the user asked to stop.
     pub fn measure_first(
         &mut self,
-        trials: &[Wanted],
+        rounds: &[Vec<Wanted>],
+        node: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
-        let Some(first) = trials.first() else { return Ok(()) };
+        let Some(first) = rounds.iter().flatten().next() else { return Ok(()) };
+        let mut came = self.check_likeness(first, node, take)?;
         self.dispatch.withdraw();
         let mut flying: Vec<&Wanted> = self.dispatch.in_flight().map(|(_, trial)| trial).collect();
-        let mut new = trials.to_vec();
-        new.retain(|trial| match flying.iter().position(|flying| *flying == trial) {
-            Some(place) => {
-                flying.swap_remove(place);
-                false
+        let mut new: Vec<(Wanted, u64)> = Vec::new();
+        for round in rounds {
+            let mut number = 0..;
+            for trial in round {
+                match flying.iter().position(|flying| *flying == trial) {
+                    Some(place) => drop(flying.swap_remove(place)),
+                    // Consecutive numbers stay together.
+                    None => new.extend(number.next().map(|number| (trial.clone(), number))),
+                }
             }
-            None => true,
-        });
-        self.dispatch.offer(new.into_iter().zip(0..));
+        }
+        self.dispatch.offer(new);
         loop {
             self.hand_out()?;
-            let Some((worker, _, trial, outcome)) = self.result() else { continue };
-            let came = trial == *first;
-            let node = self.workers[worker].node.clone();
-            let (setting, effort) = trial;
-            let outcome = outcome.map_err(|error| MeasureError {
-                message: format!("node {node}: {}", error.message),
-                ..error
-            });
-            take(NodeResult { node, setting, effort, outcome });
             if came {
                 return Ok(());
             }
-        }
-    }
-
-    /// Measures one setting `times` on each node, and sets nodes aside whose performance differs.
-    ///
-    /// # Errors
-    /// No node is left; the user asked to stop.
-    pub fn keep_alike_in(
-        &mut self,
-        setting: &Setting,
-        effort: Effort,
-        times: usize,
-    ) -> Result<(), MeasureError> {
-        let judged: Vec<usize> = self.dispatch.workers().collect();
-        let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        let mut left: BTreeMap<usize, usize> = judged.iter().map(|&w| (w, times)).collect();
-        while left.values().any(|times| *times > 0) {
-            self.dispatch.withdraw();
-            for worker in self.dispatch.idle() {
-                if let Some(times) = left.get_mut(&worker).filter(|times| **times > 0) {
-                    *times -= 1;
-                    self.dispatch.offer([((setting.clone(), effort), 0)]);
-                    self.hand_to(worker, 1);
-                }
+            if let Some(result) = self.result() {
+                came = self.pass(result, first, node, take);
             }
-            self.wait_for_any(&mut values)?;
-            left.retain(|worker, _| self.workers[*worker].alive);
         }
-        while self.dispatch.in_flight().next().is_some() {
-            self.wait_for_any(&mut values)?;
-        }
-        let judged: Vec<usize> =
-            judged.into_iter().filter(|worker| self.workers[*worker].alive).collect();
-        let of = |worker: &usize| values.remove(worker).unwrap_or_default();
-        let values: Vec<Vec<f64>> = judged.iter().map(of).collect();
-        for (place, by) in crate::likeness::unlike(&values) {
-            self.lose(judged[place], NodeLoss::Unlike(NodeDifference::Performance { by }));
-        }
-        Ok(())
     }
 
-    /// Waits for a message. A result goes to the values of its worker.
-    fn wait_for_any(&mut self, values: &mut BTreeMap<usize, Vec<f64>>) -> Result<(), MeasureError> {
-        self.check()?;
-        if let Some((worker, _, _, Ok(measured))) = self.result() {
-            values.entry(worker).or_default().push(measured.performance);
-        }
-        // What a lost worker had is not measured by another one.
-        self.dispatch.withdraw();
-        Ok(())
+    /// Passes a result on. True if it is that of the trial `first`, as [`Self::measure_first`]
+    /// wants it.
+    fn pass(
+        &self,
+        (worker, _, trial, outcome): (usize, u64, Wanted, Result<Measurement, MeasureError>),
+        first: &Wanted,
+        node: Option<&str>,
+        take: &mut dyn FnMut(NodeResult),
+    ) -> bool {
+        let by = self.workers[worker].node.clone();
+        let comes = node.filter(|node| *node != by).is_some_and(|node| {
+            self.dispatch
+                .in_flight_by()
+                .any(|(worker, trial)| trial == first && self.workers[worker].node == node)
+        });
+        let came = trial == *first && !comes;
+        let (setting, effort) = trial;
+        let outcome = outcome.map_err(|error| MeasureError {
+            message: format!("node {by}: {}", error.message),
+            ..error
+        });
+        take(NodeResult { node: by, setting, effort, outcome });
+        came
     }
 
     /// The user asked to stop, or no node is left.
@@ -432,15 +292,20 @@ impl Workers {
 
     /// Gives trials that wait to workers that are idle, each a fair share.
     fn hand_out(&mut self) -> Result<(), MeasureError> {
-        loop {
-            self.check()?;
-            let idle = self.dispatch.idle();
-            let Some(&worker) = idle.first().filter(|_| self.dispatch.waiting() > 0) else {
-                return Ok(());
-            };
-            let most = self.workers[worker].width().unwrap_or(1);
-            self.hand_to(worker, self.dispatch.waiting().div_ceil(idle.len()).min(most));
+        self.check()?;
+        if self.dispatch.waiting() == 0 {
+            return Ok(());
         }
+        let idle = self.dispatch.idle();
+        for (place, &worker) in idle.iter().enumerate() {
+            let share = self.dispatch.waiting().div_ceil(idle.len() - place);
+            // In real time what belongs together has consecutive numbers.
+            self.hand_to(
+                worker,
+                self.workers[worker].width().map_or(usize::MAX, |most| share.min(most)),
+            );
+        }
+        Ok(())
     }
 
     fn hand_to(&mut self, worker: usize, most: usize) {
@@ -454,45 +319,67 @@ impl Workers {
 
     /// The next result that counts, with its worker, ticket and trial. `None`: there is none yet.
     fn result(&mut self) -> Option<(usize, u64, Wanted, Result<Measurement, MeasureError>)> {
-        match self.next()? {
-            // The worker got a signal. That is its end, and not the campaign's.
-            (worker, Ok(FromWorker::Measured { outcome: Err(error), .. })) if error.interrupted => {
-                self.lose(worker, NodeLoss::Stopped);
-                None
-            }
+        let (worker, ticket, outcome, disturbances) = match self.next()? {
             (worker, Ok(FromWorker::Measured { ticket, outcome, disturbances })) => {
-                self.workers[worker].disturbances = *disturbances;
-                let trial = self.dispatch.in_flight().find(|(known, _)| *known == ticket);
-                let trial = trial.map(|(_, trial)| trial.clone())?;
-                self.dispatch.finish(ticket).then_some((worker, ticket, trial, outcome))
+                (worker, ticket, outcome, disturbances)
             }
-            (_, Ok(_)) => None,
+            (_, Ok(_)) => return None,
             (worker, Err(error)) => {
                 self.end(worker, error);
-                None
+                return None;
             }
+        };
+        let real = self.workers[worker].width().is_none();
+        match &outcome {
+            // The worker got a signal. That is its end, and not the campaign's.
+            Err(error) if error.interrupted => {
+                self.lose(worker, NodeLoss::Stopped);
+                return None;
+            }
+            Err(error) if real && error.retry == Retry::Never && !error.expired => {
+                self.lose(worker, NodeLoss::Failing(error.message.clone()));
+                return None;
+            }
+            Err(error) => self.workers[worker].failure = Some(error.message.clone()),
+            Ok(_) => {}
+        }
+        self.workers[worker].disturbances = *disturbances;
+        let reference = self.references.as_ref().is_some_and(|known| known.has(ticket));
+        if outcome.is_err() && real && !reference && self.dispatch.try_elsewhere(worker, ticket) {
+            return None;
+        }
+        let (trial, failed) = self.dispatch.finish(worker, ticket)?;
+        if outcome.is_ok() {
+            self.workers[worker].failures = 0;
+            failed.into_iter().for_each(|worker| self.failed(worker));
+        }
+        if let Some(references) = self.references.as_mut().filter(|_| !reference) {
+            references.count();
+        }
+        Some((worker, ticket, trial, outcome))
+    }
+
+    /// Another node has measured what failed on this one.
+    fn failed(&mut self, worker: usize) {
+        self.workers[worker].failures += 1;
+        if self.workers[worker].failures >= MOST_FAILURES {
+            let why = self.workers[worker].failure.clone().unwrap_or_default();
+            self.lose(worker, NodeLoss::Failing(why));
         }
     }
 
     /// The next message of a worker that is not lost. `None`: there was none for a moment.
-    fn next(&mut self) -> Option<(usize, Result<FromWorker, FrameError>)> {
-        if self.pinged.elapsed() >= PING_EVERY {
-            self.pinged = Instant::now();
-            for number in 0..self.workers.len() {
-                let worker = &self.workers[number];
-                if worker.alive && worker.heard.elapsed() > SILENCE {
-                    self.lose(number, NodeLoss::Silent(SILENCE));
-                }
-                // One that has not greeted reads nothing yet; its pipe has room for that.
-                if self.workers[number].opened.is_some() {
-                    self.send(number, ToWorker::Ping);
-                }
-            }
+    fn next(&mut self) -> Option<Heard> {
+        for worker in self.watch.silent(Instant::now()) {
+            self.lose(worker, NodeLoss::Silent(SILENCE));
         }
         match self.messages.recv_timeout(LOOK_EVERY) {
             Ok((number, message)) => {
-                self.workers[number].heard = Instant::now();
-                self.workers[number].alive.then_some((number, message))
+                let alive = self.workers[number].alive;
+                if alive {
+                    self.watch.hear(number, Instant::now());
+                }
+                alive.then_some((number, message))
             }
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
@@ -513,9 +400,9 @@ impl Workers {
     fn end(&mut self, worker: usize, error: FrameError) {
         let loss = match error {
             FrameError::Closed | FrameError::Cut | FrameError::Failed(_) => {
-                std::thread::sleep(LOOK_EVERY);
                 NodeLoss::Gone(self.workers[worker].said.last())
             }
+            too_much @ FrameError::Unsendable(_) => NodeLoss::TooMuch(too_much),
             garbled => NodeLoss::Garbled(garbled),
         };
         self.lose(worker, loss);
@@ -524,29 +411,45 @@ impl Workers {
     /// A worker is lost. Its child is ended at the latest when this is dropped.
     fn lose(&mut self, worker: usize, loss: NodeLoss) {
         self.dispatch.lose(worker);
+        self.watch.forget(worker);
         let lost = &mut self.workers[worker];
         if std::mem::replace(&mut lost.alive, false) {
             let node = lost.node.clone();
-            self.lost.push(NodeError { node, loss });
+            self.note_lost(NodeError { node, loss });
         }
         // A worker that can still read breaks off and ends.
-        lost.input = None;
+        self.workers[worker].input = None;
+    }
+
+    fn note_lost(&mut self, error: NodeError) {
+        self.news.add(error.note());
+        self.lost.push(error);
     }
 }
 
-/// Writes messages to a worker on a thread of their own, until the sender is dropped. A message
-/// that is too long is an error of the worker.
+/// Writes messages to a worker on a thread of their own, until the sender is dropped. After the
+/// first one, it sends a ping whenever there was nothing to send for `every`.
 fn write_to(
     worker: usize,
-    mut input: ChildStdin,
-    errors: Sender<(usize, Result<FromWorker, FrameError>)>,
+    mut input: impl Write + Send + 'static,
+    every: Duration,
+    errors: SyncSender<Heard>,
 ) -> Sender<ToWorker> {
     let (sender, messages) = channel::<ToWorker>();
     std::thread::spawn(move || {
-        for message in messages {
+        let mut first = messages.recv().ok();
+        loop {
+            let message = match first.take() {
+                Some(first) => first,
+                None => match messages.recv_timeout(every) {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Timeout) => ToWorker::Ping,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                },
+            };
             match write_frame(&mut input, &message) {
                 Ok(()) => {}
-                Err(error @ FrameError::TooLong(_)) => {
+                Err(error @ FrameError::Unsendable(_)) => {
                     drop(errors.send((worker, Err(error))));
                     break;
                 }
@@ -577,8 +480,10 @@ impl Drop for Workers {
         if slurm {
             cancel_jobs(&self.job, true);
         }
-        let workers = &mut self.workers;
+        let (workers, messages) = (&mut self.workers, &self.messages);
         let mut wait = |until: Instant| loop {
+            // Nobody waits for a place.
+            while messages.try_recv().is_ok() {}
             let runs = |worker: &mut ConnectedWorker| matches!(worker.child.try_wait(), Ok(None));
             let any = workers.iter_mut().any(runs);
             if !any || Instant::now() >= until {
@@ -599,3 +504,6 @@ impl Drop for Workers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

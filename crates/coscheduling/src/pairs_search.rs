@@ -19,7 +19,7 @@ use crate::predicted_kept::PredictedKept;
 use crate::run_times::RunTimes;
 use crate::seats::PairSeats;
 use crate::speedup::Lengths;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, TrialRounds, settled};
 use pinwise_measure::{Effort, PinnedInstance, Setting};
 use pinwise_placement::{Budget, PlacementQuestion};
 use pinwise_topology::Random;
@@ -108,6 +108,8 @@ pub struct PairsSearch {
     seats: PairSeats,
     phase: SearchPhase,
     queue: VecDeque<Trial>,
+    /// How many trials the queue had when it was filled.
+    size: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +128,8 @@ const FRESH: usize = 3;
 impl PairsSearch {
     /// Of that many programs, on these contexts.
     pub fn new(question: PairsQuestion, programs: usize, seats: PairSeats) -> Self {
-        Self { question, programs, seats, phase: SearchPhase::Begin, queue: VecDeque::new() }
+        let (phase, queue) = (SearchPhase::Begin, VecDeque::new());
+        Self { question, programs, seats, phase, queue, size: 0 }
     }
 
     /// The number of measurements that cover each program alone, and each pair. A program with
@@ -270,6 +273,7 @@ impl Strategy for PairsSearch {
             if self.phase == SearchPhase::Rounds && self.queue.is_empty() {
                 (self.phase, self.queue) = (SearchPhase::Last, self.last(history));
             }
+            self.size = self.queue.len();
         }
         match self.queue.pop_front() {
             Some(trial) if !self.question.overruns(&trial, history) => Step::Measure(trial),
@@ -279,6 +283,16 @@ impl Strategy for PairsSearch {
 
     fn foresee(&self, most: usize) -> Vec<Trial> {
         self.queue.iter().take(most).cloned().collect()
+    }
+
+    /// The pairs that may change the answer are compared with their programs alone.
+    fn rounds(&self, _: usize) -> Option<TrialRounds> {
+        let compared = matches!(self.phase, SearchPhase::Rounds | SearchPhase::Last);
+        compared.then(|| TrialRounds {
+            continued: self.queue.len() + 1 < self.size,
+            rest: self.queue.iter().cloned().collect(),
+            next: Vec::new(),
+        })
     }
 }
 

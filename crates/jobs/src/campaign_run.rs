@@ -3,11 +3,11 @@
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events, note};
 use crate::job::Caller;
-use crate::open_subject::OpenSubject;
+use crate::open_subject::{OpenSubject, WithNodeNews};
 use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, Record, Step, Store, StoreError,
-    Strategy, Trial, drive,
+    Strategy, Trial, TrialRounds, drive,
 };
 use pinwise_measure::{Disturbances, OtherLoad, ProgramNote, Testbed, Time};
 use pinwise_placement::Budget;
@@ -56,6 +56,10 @@ impl Strategy for RefuseZeroMetric<'_> {
     fn foresee(&self, most: usize) -> Vec<Trial> {
         self.strategy.foresee(most)
     }
+
+    fn rounds(&self, most: usize) -> Option<TrialRounds> {
+        self.strategy.rounds(most)
+    }
 }
 
 /// Whether the metric shows no performance: it was zero in every window.
@@ -75,6 +79,7 @@ pub(crate) fn measure(
     events: &mut dyn Events,
 ) -> Result<Measured, JobError> {
     let before = testbed.notes();
+    let events: &mut dyn Events = &mut WithNodeNews::new(events, testbed.node_news());
     let mut watched = WithOtherLoad::new(&mut *testbed);
     let longer = match (watched.time(), info.new.kind) {
         (Time::Real, Kind::Cosched) => "--quantum",
@@ -153,7 +158,7 @@ impl From<&dyn OpenSubject> for EndContext {
         let remedy = match testbed {
             _ if testbed.measures_a_total() => Remedy::AsCounter,
             _ if testbed.is_gone() => Remedy::AskAgain,
-            _ if testbed.is_on_nodes() => Remedy::Resume,
+            _ if testbed.node_news().is_some() => Remedy::Resume,
             // A model fails again in the same way.
             _ if testbed.time() != Time::Real => Remedy::AskAgain,
             _ => Remedy::Resume,

@@ -9,7 +9,7 @@ use crate::error::JobError;
 use crate::events::{Event, Events, Silent};
 use crate::job::{Caller, Job};
 use crate::node_worker::WorkerRequest;
-use crate::open_subject::{OnNodes, OpenSubject as _, start_on_nodes};
+use crate::open_subject::{OnNodes, OpenSubject as _, WithNodeNews, start_on_nodes};
 use crate::simulation::SimulatedProcessor;
 use crate::stored_campaign;
 use benchmarks::{Benchmarks, PlanRuns};
@@ -129,7 +129,7 @@ impl Job for CharacterizeRequest {
         _: &Store,
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedCharacterization), JobError> {
-        let nodes = on_nodes(&self, None, caller, events)?;
+        let nodes = on_nodes(&self, caller, events)?;
         let bench = open(&self, caller, nodes.as_ref())?;
         // A misspelt name is found before anything is measured.
         plan(&self, bench.bench())?;
@@ -154,7 +154,7 @@ impl Job for CharacterizeRequest {
         _: &Store,
     ) -> Result<PreparedCharacterization, JobError> {
         let request: Self = stored_campaign::question(info)?;
-        let nodes = on_nodes(&request, None, caller, &mut Silent)?;
+        let nodes = on_nodes(&request, caller, &mut Silent)?;
         let bench = open(&request, caller, nodes.as_ref())?;
         if Fingerprint::of(bench.bench().machine()).topology
             != Fingerprint::of(&info.new.machine).topology
@@ -177,12 +177,12 @@ impl Job for CharacterizeRequest {
         if let OpenBench::Host(host) = &mut bench {
             match look_at_caches(host, nodes.as_mut(), info, caller, store, events) {
                 Ok(found) => {
-                    if nodes.take().is_some() {
-                        // Workers that know them, too.
-                        nodes = match on_nodes(&request, Some(found.clone()), caller, events) {
-                            Ok(nodes) => nodes,
-                            Err(error) => return Err(as_parent_error(error, store, info.id)?),
-                        };
+                    // All nodes know them, too.
+                    let asked = worker_request(&request, Some(found.clone()));
+                    if let Some(nodes) = &mut nodes
+                        && let Err(error) = nodes.reopen(&asked, events)
+                    {
+                        return Err(as_parent_error(error, store, info.id)?);
                     }
                     host.know_caches(found);
                 }
@@ -208,12 +208,14 @@ impl Job for CharacterizeRequest {
             Some(nodes) => nodes.fingerprint(),
             None => fingerprint(&request, bench.machine()),
         };
+        let news = nodes.as_ref().and_then(OnNodes::node_news);
         let mut own = Benchmarks::new(bench, request.conditions.fame);
         let testbed: &mut dyn Testbed = match &mut nodes {
             Some(nodes) => nodes,
             None => &mut own,
         };
         let budget = Budget::Measurements(runs);
+        let events = &mut WithNodeNews::new(events, news);
         let measured = measure_on(store, info, budget, &mut strategy, testbed, caller, events)?;
         let found = (measured.ending == Ending::Finished).then(|| {
             let paces = tasks.iter().copied().zip(paces(&measured.records));
@@ -307,14 +309,17 @@ impl Job for CharacterizeRequest {
 /// Starts the workers of a request that names nodes.
 fn on_nodes(
     request: &CharacterizeRequest,
-    found: Option<WorkingSets>,
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Option<OnNodes>, JobError> {
     let Some(nodes) = &request.on else { return Ok(None) };
-    let alone = CharacterizeRequest { on: None, ..request.clone() };
-    let asked = WorkerRequest::Characterize { request: alone, found };
-    start_on_nodes(nodes, &asked, caller, events).map(Some)
+    start_on_nodes(nodes, &worker_request(request, None), None, caller, events).map(Some)
+}
+
+/// What a worker opens.
+fn worker_request(request: &CharacterizeRequest, found: Option<WorkingSets>) -> WorkerRequest {
+    let request = CharacterizeRequest { on: None, ..request.clone() };
+    WorkerRequest::Characterize { request, found }
 }
 
 /// Opens the bench of this machine, or of that of the nodes.

@@ -5,15 +5,17 @@ use crate::error::JobError;
 use crate::events::Silent;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
+use crate::pairs::PairsRequest;
 use crate::placement_request::PlacementRequest;
 use crate::with_other_load::WithOtherLoad;
 use crate::{CharacterizeRequest, Interrupt};
-use pinwise_cluster::{FrameError, Session, serve};
+use pinwise_cluster::{ABANDONED, FrameError, Session, serve};
 use pinwise_measure::{ProgramNote, WorkingSets};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a coordinator asks a worker to open.
@@ -21,9 +23,48 @@ use std::time::Duration;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum WorkerRequest {
     /// A program to place, with the names of threads that it is known to have.
-    Place { request: Box<PlacementRequest>, threads: Vec<String> },
+    Place {
+        request: Box<PlacementRequest>,
+        threads: Vec<String>,
+        /// Where it runs, and where programs are looked for; `None`: that does not matter.
+        from: Option<WorkingPlace>,
+    },
+    /// Programs to pair.
+    Pairs { request: Box<PairsRequest>, from: Option<WorkingPlace> },
     /// Microbenchmarks, with what was found about the caches once somebody has looked.
     Characterize { request: CharacterizeRequest, found: Option<WorkingSets> },
+}
+
+/// Where the coordinator runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WorkingPlace {
+    folder: PathBuf,
+    /// Its `PATH`.
+    path: Option<String>,
+}
+
+impl WorkingPlace {
+    /// That of this process.
+    pub(crate) fn here() -> Result<Self, JobError> {
+        let folder = std::env::current_dir().map_err(|error| {
+            JobError::failed(format!("cannot find the working directory: {error}"))
+        })?;
+        Ok(Self { folder, path: std::env::var("PATH").ok() })
+    }
+
+    /// Goes there. Returns its `PATH`, with that of this node behind it.
+    fn enter(&self) -> Result<String, JobError> {
+        std::env::set_current_dir(&self.folder).map_err(|error| {
+            JobError::failed(format!(
+                "cannot run in {} there ({error}): give the nodes this folder, or run pinwise in \
+                 one that they have",
+                self.folder.display()
+            ))
+        })?;
+        let own = std::env::var("PATH").ok();
+        let paths: Vec<String> = self.path.iter().chain(&own).cloned().collect();
+        Ok(paths.join(":"))
+    }
 }
 
 /// What an [`OpenSubject`] says besides what every testbed says.
@@ -62,12 +103,31 @@ pub fn serve_as_worker(
     host: &str,
     caller: &Caller,
 ) -> Result<(), FrameError> {
-    serve(input, output, version, host, &caller.interrupt, |request, session| {
+    let ends = (&caller.interrupt, ABANDONED);
+    serve(input, output, version, host, ends, |request, session| {
         match serde_json::from_value(request) {
-            Ok(WorkerRequest::Place { request, threads }) => {
+            Ok(WorkerRequest::Place { mut request, threads, from }) => {
                 let opening = Opening { threads, ..Opening::default() };
-                match open_with(&request, opening, caller, &mut Silent) {
+                let entered = from.map(|from| from.enter()).transpose();
+                let opened = entered.and_then(|path| {
+                    let path = path.filter(|path| !path.is_empty());
+                    let path = path.map(|path| ("PATH".to_owned(), path));
+                    // What the request names comes last, and counts.
+                    let named = std::mem::take(&mut request.environment);
+                    request.environment = path.into_iter().chain(named).collect();
+                    open_with(&request, opening, caller, &mut Silent)
+                });
+                match opened {
                     Ok(mut subject) => measure(session, &mut *subject, request.period),
+                    Err(error) => refuse(session, &error, &caller.interrupt),
+                }
+            }
+            Ok(WorkerRequest::Pairs { request, from }) => {
+                let entered = from.map(|from| from.enter()).transpose();
+                match entered.and_then(|_| request.open(caller, &mut Silent)) {
+                    Ok(mut ready) => {
+                        measure(session, &mut *ready.testbed, PlacementRequest::PERIOD)
+                    }
                     Err(error) => refuse(session, &error, &caller.interrupt),
                 }
             }
@@ -81,7 +141,7 @@ pub fn serve_as_worker(
 
 /// Says why nothing can be opened. A worker that was asked to stop says nothing: it has gone.
 pub(crate) fn refuse(
-    session: Session,
+    session: &mut Session,
     error: &JobError,
     interrupt: &Interrupt,
 ) -> Result<(), FrameError> {
@@ -89,7 +149,7 @@ pub(crate) fn refuse(
 }
 
 fn measure(
-    session: Session,
+    session: &mut Session,
     subject: &mut dyn OpenSubject,
     period: Duration,
 ) -> Result<(), FrameError> {
@@ -97,4 +157,20 @@ fn measure(
     let facts = facts.map_err(FrameError::Malformed)?;
     let fingerprint = subject.fingerprint();
     session.measure(&mut WithOtherLoad::new(subject), fingerprint, facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_a_node_does_not_have_is_named_on_one_line() {
+        let place = WorkingPlace { folder: "/no/such/folder".into(), path: None };
+        let error = place.enter().unwrap_err().to_string();
+        assert!(error.contains("cannot run in /no/such/folder there"), "{error}");
+        // The folder that this process is in is one that it has.
+        let path = WorkingPlace::here().unwrap().enter().unwrap();
+        let own = std::env::var("PATH").unwrap();
+        assert_eq!(path, format!("{own}:{own}"));
+    }
 }

@@ -1,7 +1,6 @@
 //! From a subject to the testbed that measures it.
 //!
-//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Where a request
-//! names nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed,
+//! Each file opens some kinds of subject. [`open_with`] chooses the file. Where a request names nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed,
 //! opens it, and answers what a job asks of it besides measurements.
 
 mod built_in;
@@ -16,7 +15,7 @@ pub(crate) use coscheduled::{
     ProgressMeans, coschedule_error, counters, open_running, shared_contexts,
 };
 pub use on_nodes::nodes_cost;
-pub(crate) use on_nodes::{OnNodes, start as start_on_nodes};
+pub(crate) use on_nodes::{OnNodes, WithNodeNews, start as start_on_nodes};
 pub(crate) use paired::open_commands;
 pub(crate) use rerun::not_of_a_run;
 pub(crate) use simulated::{open_pairs, open_ready, open_smt_core};
@@ -27,6 +26,7 @@ use crate::job::Caller;
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
+use pinwise_cluster::NodeNews;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
 use pinwise_measure::{MeasureError, MemoryUse, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
@@ -67,9 +67,10 @@ pub(crate) trait OpenSubject: Testbed {
         false
     }
 
-    /// Whether it is open on other nodes, which may be back when the campaign is resumed.
-    fn is_on_nodes(&self) -> bool {
-        false
+    /// What happens to the nodes on which it is open; `None`: it is open here. Nodes may be back
+    /// when the campaign is resumed.
+    fn node_news(&self) -> Option<NodeNews> {
+        None
     }
 
     /// How long a measurement takes, about, settling included. `period` is what was asked for.

@@ -2,18 +2,22 @@
 
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
-use crate::events::Events;
+use crate::events::{Events, Silent};
 use crate::job::{Caller, Job};
-use crate::open_subject::{OpenSubject, open_commands, open_pairs, open_smt_core};
+use crate::node_worker::{WorkerRequest, WorkingPlace};
+use crate::open_subject::{
+    OnNodes, OpenSubject, open_commands, open_pairs, open_smt_core, start_on_nodes,
+};
 use crate::resume_check::check_machine;
 use crate::simulation::{SimulationRequest, SmtSimulation};
 use crate::stored_campaign;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
+use pinwise_cluster::Nodes;
 use pinwise_coscheduling::{
     CounterModel, CounterModelError, PairSeats, PairsOutcome, PairsQuestion, PairsSearch,
     TrainingPair, counts_alone,
 };
-use pinwise_measure::{EventCounts, ProgramNote, Workload};
+use pinwise_measure::{EventCounts, PinnedInstance, ProgramNote, Setting, Testbed as _, Workload};
 use pinwise_present::{Files, PairsFindings, Planned, Summary, Unfinished, shell};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -112,6 +116,9 @@ pub struct PairsRequest {
     /// Only these contexts, as a CPU list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
+    /// The nodes that measure. `None`: this machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Nodes>,
 }
 
 /// What is stored of an answer.
@@ -215,7 +222,7 @@ pub fn paired_names(info: &CampaignInfo) -> Vec<String> {
 /// A request, with its programs ready to run.
 pub struct PreparedPairs {
     request: PairsRequest,
-    testbed: Box<dyn OpenSubject>,
+    pub(crate) testbed: Box<dyn OpenSubject>,
 }
 
 impl PairsRequest {
@@ -237,19 +244,24 @@ impl PairsRequest {
         PairSeats::of(machine, self.level.as_deref(), threads).map_err(JobError::usage)
     }
 
-    fn open(self, caller: &Caller) -> Result<PreparedPairs, JobError> {
+    pub(crate) fn open(
+        self,
+        caller: &Caller,
+        events: &mut dyn Events,
+    ) -> Result<PreparedPairs, JobError> {
         let cpus = self.cpus.as_deref();
-        let testbed: Box<dyn OpenSubject> = match &self.programs {
-            PairedPrograms::Commands { commands, limit } => {
+        let testbed: Box<dyn OpenSubject> = match (&self.on, &self.programs) {
+            (Some(nodes), _) => Box::new(self.open_on(nodes, caller, events)?),
+            (None, PairedPrograms::Commands { commands, limit }) => {
                 let names = self.programs.names();
                 let share = self.question.share(names.len());
                 Box::new(open_commands(commands, names, cpus, *limit, share, &caller.interrupt)?)
             }
-            PairedPrograms::Simulated(simulation) => {
+            (None, PairedPrograms::Simulated(simulation)) => {
                 let seed = self.question.seed;
                 Box::new(open_pairs(simulation, cpus, seed)?)
             }
-            PairedPrograms::SmtCore(simulation) => {
+            (None, PairedPrograms::SmtCore(simulation)) => {
                 Box::new(open_smt_core(simulation, cpus, self.question.seed)?)
             }
         };
@@ -258,6 +270,24 @@ impl PairsRequest {
             model.check_cpu(&testbed.machine().name).map_err(JobError::usage)?;
         }
         Ok(PreparedPairs { request: self, testbed })
+    }
+
+    /// Opens it on nodes. They are alike if the first program alone is equally fast on all.
+    fn open_on(
+        &self,
+        nodes: &Nodes,
+        caller: &Caller,
+        events: &mut dyn Events,
+    ) -> Result<OnNodes, JobError> {
+        let commands = matches!(self.programs, PairedPrograms::Commands { .. });
+        let from = commands.then(WorkingPlace::here).transpose()?;
+        let request = Box::new(Self { on: None, ..self.clone() });
+        let asked = WorkerRequest::Pairs { request, from };
+        let mut opened = start_on_nodes(nodes, &asked, None, caller, events)?;
+        let leaves = self.seats(opened.machine())?.sides[0].clone();
+        let alone = Setting::Profile(vec![PinnedInstance { instance: 0, leaves }]);
+        opened.keep_alike_in(&alone, events)?;
+        Ok(opened)
     }
 
     fn outcome(&self, records: &[pinwise_campaign::Record]) -> PairsOutcome {
@@ -274,7 +304,7 @@ impl Job for PairsRequest {
         self,
         caller: &Caller,
         _: &Store,
-        _: &mut dyn Events,
+        events: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedPairs), JobError> {
         let programs = self.programs.commands().len();
         if !(2..=PairedPrograms::MOST).contains(&programs) {
@@ -289,7 +319,7 @@ impl Job for PairsRequest {
                 PairedPrograms::MOST
             )));
         }
-        let ready = self.open(caller)?;
+        let ready = self.open(caller, events)?;
         ready.request.seats(ready.testbed.machine())?;
         let new = NewCampaign {
             kind: Self::KIND,
@@ -310,7 +340,7 @@ impl Job for PairsRequest {
     }
 
     fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<PreparedPairs, JobError> {
-        let ready = stored_campaign::question::<Self>(info)?.open(caller)?;
+        let ready = stored_campaign::question::<Self>(info)?.open(caller, &mut Silent)?;
         if !info.new.simulated {
             check_machine(info, ready.testbed.machine())?;
         }

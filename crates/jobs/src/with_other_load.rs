@@ -81,9 +81,10 @@ impl Testbed for WithOtherLoad<'_> {
 
     fn measure_first(
         &mut self,
-        trials: &[(Setting, Effort)],
+        rounds: &[Vec<(Setting, Effort)>],
+        node: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
-        self.testbed.measure_first(trials, take)
+        self.testbed.measure_first(rounds, node, take)
     }
 }

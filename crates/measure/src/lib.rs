@@ -181,18 +181,20 @@ pub trait Testbed {
         None
     }
 
-    /// Measures trials on several nodes until the first has a result. Nodes that are free meanwhile
-    /// begin the others. `take` gets each result when it comes, also of trials that an earlier call
-    /// had begun.
+    /// Measures trials on several nodes until the first has a result. Each of the `rounds` goes to
+    /// one node, which measures its trials one after the other. Nodes that are free meanwhile begin
+    /// the others. `take` gets each result when it comes, also of trials that an earlier call had
+    /// begun. If `node` has begun the first trial, only its result ends the wait.
     ///
     /// # Errors
     /// No node is left, or the run was asked to stop.
     fn measure_first(
         &mut self,
-        trials: &[(Setting, Effort)],
+        rounds: &[Vec<(Setting, Effort)>],
+        _node: Option<&str>,
         _take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
-        match trials.first() {
+        match rounds.iter().flatten().next() {
             Some((setting, _)) => Err(MeasureError::unsupported(&self.workload().name, setting)),
             None => Ok(()),
         }

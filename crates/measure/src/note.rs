@@ -238,6 +238,17 @@ pub enum ProgramNote {
         /// Why, with the remedy, as the error says it.
         error: String,
     },
+    /// Several nodes measured the same setting, and none of those that were kept differs.
+    NodesAlike {
+        /// How many nodes.
+        nodes: u64,
+        /// The measurements of each at the last check.
+        references: u64,
+        /// How many checks there were.
+        checks: u64,
+        /// The share by which a node may differ without being noticed.
+        missed: f64,
+    },
     /// A sentence that begins small and has no full stop. It comes from a store that was written
     /// before notes had kinds, or from a source with only text.
     Text {

@@ -35,7 +35,7 @@ pub use error::SearchError;
 use finalists::Finalists;
 use history::History;
 use num_bigint::BigUint;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, TrialRounds, settled};
 use pinwise_measure::{MeasureError, Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
 use proposer::{Next, View, pinned, trial};
@@ -85,6 +85,8 @@ pub struct PlacementSearch {
     stage: SearchStage,
     /// Decided, not yet measured.
     queue: VecDeque<Trial>,
+    /// How many trials the round of fresh windows had when it began.
+    round: usize,
     /// How many records were taken into account.
     seen: usize,
     history: History,
@@ -136,6 +138,7 @@ impl PlacementSearch {
             least_profile,
             stage: SearchStage::Opening,
             queue: VecDeque::new(),
+            round: 0,
             seen: 0,
             history: History::default(),
             fresh: FreshWindows::default(),
@@ -411,7 +414,10 @@ impl Strategy for PlacementSearch {
                         &self.reference,
                         &mut self.random,
                     ) {
-                        Ok(round) => self.queue.extend(round),
+                        Ok(round) => {
+                            self.round = round.len();
+                            self.queue.extend(round);
+                        }
                         Err(StopReason::NoAssignment) => {
                             let why = below_floor(history).unwrap_or(StopReason::NoAssignment);
                             return self.stop(why);
@@ -438,5 +444,12 @@ impl Strategy for PlacementSearch {
         }
         foreseen.truncate(most);
         foreseen
+    }
+
+    fn rounds(&self, most: usize) -> Option<TrialRounds> {
+        let SearchStage::FreshWindows(finalists) = &self.stage else { return None };
+        let rest = self.queue.iter().filter(|trial| !self.is_pointless(trial)).cloned().collect();
+        let next = (1..=most).map(|ahead| finalists.round(ahead, &self.reference)).collect();
+        Some(TrialRounds { continued: self.queue.len() + 1 < self.round, rest, next })
     }
 }

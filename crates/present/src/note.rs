@@ -175,6 +175,12 @@ pub fn note(note: &ProgramNote) -> String {
         ProgramNote::NodeLost { node, error } => {
             format!("node {node} did not measure to the end: {error}")
         }
+        ProgramNote::NodesAlike { nodes, references, checks, missed } => format!(
+            "{nodes} nodes measured one setting {references} times each ({}): one that differs \
+             by up to {} may pass for alike",
+            figures::counted(*checks, "check"),
+            figures::percent(*missed)
+        ),
         ProgramNote::Text { text } => text.clone(),
     }
 }

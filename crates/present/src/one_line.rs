@@ -108,6 +108,7 @@ fn program_notes() -> Vec<ProgramNote> {
         MemoryNotReturned { share: 0.412 }
         NumaBalancing { pages: 39_042, of: 250_000 }
         NodeLost { node: "h2".into(), error: error() }
+        NodesAlike { nodes: 4, references: 3, checks: 1, missed: 0.034 }
         Text { text: text() }
     )
 }
@@ -404,6 +405,7 @@ fn notices_while_a_job_runs() {
         PutBack { what: LeftChanged::Program(Pid(21873)), worked: true }
         PutBack { what: LeftChanged::Program(Pid(21873)), worked: false }
         StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }
+        NodesQueued { nodes: 4 }
         FileAwaited { file: "/var/log/server.log".into() }
         StillRuns { name: "server".into(), after: seconds, limit: 10 * seconds }
         Uncharacterized { error: "it is of another machine".into() }
@@ -491,6 +493,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::PeriodStretched { .. }
         | ProgramNote::OneMemoryNode
         | ProgramNote::NodeLost { .. }
+        | ProgramNote::NodesAlike { .. }
         | ProgramNote::Text { .. } => false,
     }
 }

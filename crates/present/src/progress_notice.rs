@@ -29,6 +29,11 @@ pub enum Notice {
         /// Where the store as it was is copied to.
         copy: PathBuf,
     },
+    /// Slurm has no free node yet.
+    NodesQueued {
+        /// How many nodes are asked for.
+        nodes: usize,
+    },
     /// The metric reads a file that the program has not created yet.
     FileAwaited {
         /// The file.
@@ -183,6 +188,10 @@ pub fn notice(notice: &Notice) -> String {
         Notice::StoreUpgraded { copy } => format!(
             "the store is upgraded to this version's format; it was copied to {}",
             copy.display()
+        ),
+        Notice::NodesQueued { nodes } => format!(
+            "Slurm has no free node yet: waiting for {} in its queue (Ctrl-C ends that)",
+            figures::counted(*nodes as u64, "node")
         ),
         Notice::FileAwaited { file } => {
             format!("there is no file {} yet; waiting for the program to create it", file.display())

@@ -17,9 +17,7 @@ const JITTER: f64 = 0.1;
 /// Nodes that are alike. Each measures one trial at a time.
 pub(crate) struct Nodes {
     bed: Bed,
-    count: usize,
-    /// When each trial in flight ends, in windows.
-    in_flight: Vec<(f64, (Setting, Effort))>,
+    nodes: Vec<Node>,
     /// In windows since the begin.
     pub(crate) now: f64,
     /// Measurements so far.
@@ -27,10 +25,25 @@ pub(crate) struct Nodes {
     random: Random,
 }
 
+#[derive(Default)]
+struct Node {
+    /// When the first of its trials ends, in windows.
+    ends: f64,
+    /// The rest of its round.
+    trials: VecDeque<(Setting, Effort)>,
+}
+
 impl Nodes {
     pub(crate) fn new(bed: Bed, count: usize, seed: u64) -> Self {
-        let (in_flight, random) = (Vec::new(), Random::new(seed));
-        Self { bed, count, in_flight, now: 0.0, made: 0, random }
+        let nodes = (0..count).map(|_| Node::default()).collect();
+        Self { bed, nodes, now: 0.0, made: 0, random: Random::new(seed) }
+    }
+
+    /// A node begins the first of some trials.
+    fn begin(&mut self, place: usize, now: f64, trials: VecDeque<(Setting, Effort)>) {
+        let pace = 1.0 + JITTER * (2.0 * self.random.unit() - 1.0);
+        let windows = trials.front().map_or(0.0, |(_, effort)| effort.windows);
+        self.nodes[place] = Node { ends: now + windows * pace, trials };
     }
 
     /// The workload without what the nodes add.
@@ -61,7 +74,7 @@ impl Testbed for Nodes {
     }
 
     fn nodes(&self) -> Option<usize> {
-        Some(self.count)
+        Some(self.nodes.len())
     }
 
     /// Noise follows the number of the measurement, not that of the record.
@@ -73,36 +86,49 @@ impl Testbed for Nodes {
 
     fn measure_first(
         &mut self,
-        trials: &[(Setting, Effort)],
+        rounds: &[Vec<(Setting, Effort)>],
+        node: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
-        let Some(first) = trials.first() else { return Ok(()) };
-        let mut flying: Vec<_> = self.in_flight.iter().map(|(_, trial)| trial.clone()).collect();
-        let mut waiting: VecDeque<_> = trials.iter().cloned().collect();
-        waiting.retain(|trial| match flying.iter().position(|flying| flying == trial) {
-            Some(place) => {
-                flying.swap_remove(place);
-                false
-            }
-            None => true,
-        });
+        let Some(first) = rounds.iter().flatten().next() else { return Ok(()) };
+        let mut flying: Vec<_> = self.nodes.iter().flat_map(|it| it.trials.clone()).collect();
+        let mut waiting: VecDeque<VecDeque<_>> = VecDeque::new();
+        for round in rounds {
+            let mut new: VecDeque<_> = round.iter().cloned().collect();
+            new.retain(|trial| match flying.iter().position(|flying| flying == trial) {
+                Some(place) => {
+                    flying.swap_remove(place);
+                    false
+                }
+                None => true,
+            });
+            waiting.extend((!new.is_empty()).then_some(new));
+        }
         loop {
-            while self.in_flight.len() < self.count
-                && let Some(trial) = waiting.pop_front()
-            {
-                let pace = 1.0 + JITTER * (2.0 * self.random.unit() - 1.0);
-                self.in_flight.push((self.now + trial.1.windows * pace, trial));
+            for place in 0..self.nodes.len() {
+                // The node of the round that has begun comes first, if it is free.
+                let place = match node.and_then(|name| name.parse().ok()) {
+                    Some(own) if place == 0 => own,
+                    _ => place,
+                };
+                if self.nodes[place].trials.is_empty()
+                    && let Some(round) = waiting.pop_front()
+                {
+                    self.begin(place, self.now, round);
+                }
             }
-            let ends = self.in_flight.iter().enumerate();
-            let Some((next, _)) = ends.min_by(|(_, one), (_, other)| one.0.total_cmp(&other.0))
-            else {
-                return Ok(());
-            };
-            let (end, (setting, effort)) = self.in_flight.swap_remove(next);
-            self.now = end;
+            let busy = self.nodes.iter().enumerate().filter(|(_, node)| !node.trials.is_empty());
+            let next = busy.min_by(|(_, one), (_, other)| one.ends.total_cmp(&other.ends));
+            let Some((place, _)) = next else { return Ok(()) };
+            self.now = self.nodes[place].ends;
+            let mut round = std::mem::take(&mut self.nodes[place].trials);
+            let Some((setting, effort)) = round.pop_front() else { return Ok(()) };
+            self.begin(place, self.now, round);
             let outcome = self.measure(&setting, effort);
-            let came = (&setting, effort) == (&first.0, first.1);
-            take(NodeResult { node: String::new(), setting, effort, outcome });
+            let name = place.to_string();
+            let came =
+                (&setting, effort) == (&first.0, first.1) && node.is_none_or(|node| node == name);
+            take(NodeResult { node: name, setting, effort, outcome });
             if came {
                 return Ok(());
             }

@@ -10,9 +10,10 @@
 //!
 //! If time is real, one machine measures nothing ahead. Several nodes do: each measures one trial
 //! at a time. Every result is kept in the journal when it comes, and used once. One that was
-//! foreseen and is not wanted in the end stays there.
+//! foreseen and is not wanted in the end stays there. One node measures all of a round: what is
+//! compared must not differ by the node.
 
-use crate::{Journal, StoreError, Strategy, Trial};
+use crate::{Journal, StoreError, Strategy, Trial, TrialRounds};
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, NodeResult, Retry, Setting, Testbed, Time,
 };
@@ -30,7 +31,12 @@ pub(crate) struct Lookahead<'a> {
     made: VecDeque<((Setting, Effort), Result<Measurement, MeasureError>)>,
     /// Results of nodes that wait, with their numbers in the journal.
     arrived: Vec<(Option<u64>, NodeResult)>,
+    /// The node that made the last result.
+    node: Option<String>,
 }
+
+/// A result, the time that it took, and its number in the journal if it waited there.
+type Ahead = (Result<Measurement, MeasureError>, Duration, Option<u64>);
 
 /// How many trials are foreseen for each node: so that one that is early has its next.
 const FORESEEN: usize = 2;
@@ -44,7 +50,8 @@ impl<'a> Lookahead<'a> {
         let kept = if testbed.nodes().is_some() { journal.kept_results()? } else { Vec::new() };
         let arrived = kept.into_iter().map(|(number, result)| (Some(number), result)).collect();
         let made = VecDeque::new();
-        Ok(Self { testbed, clock, ended: None, number: 0, made, arrived })
+        let (ended, number, node) = (None, 0, None);
+        Ok(Self { testbed, clock, ended, number, made, arrived, node })
     }
 
     pub(crate) fn disturbances(&self) -> Disturbances {
@@ -59,13 +66,13 @@ impl<'a> Lookahead<'a> {
         trial: &Trial,
         strategy: &dyn Strategy,
         journal: &mut dyn Journal,
-    ) -> Result<(Result<Measurement, MeasureError>, Duration), StoreError> {
+    ) -> Result<Ahead, StoreError> {
         if let Some(nodes) = self.testbed.nodes() {
             let start = self.ended.unwrap_or_else(self.clock);
-            let outcome = self.measure_on_nodes(number, trial, strategy, journal, nodes)?;
+            let (outcome, kept) = self.measure_on_nodes(trial, strategy, journal, nodes)?;
             let end = (self.clock)();
             self.ended = Some(end);
-            return Ok((outcome, end.saturating_sub(start)));
+            return Ok((outcome, end.saturating_sub(start), kept));
         }
         let Time::Virtual { width } = self.testbed.time() else {
             self.testbed.seek(number);
@@ -74,7 +81,7 @@ impl<'a> Lookahead<'a> {
                 self.testbed.measure(&trial.setting, trial.effort).and_then(Measurement::in_range);
             let end = (self.clock)();
             self.ended = Some(end);
-            return Ok((outcome, end.saturating_sub(start)));
+            return Ok((outcome, end.saturating_sub(start), None));
         };
         let wanted = (trial.setting.clone(), trial.effort);
         if self.number != number || self.made.front().is_none_or(|(made, _)| *made != wanted) {
@@ -93,42 +100,58 @@ impl<'a> Lookahead<'a> {
             .map_or_else(missing, |(_, outcome)| outcome.and_then(Measurement::in_range));
         self.number += 1;
         let took = outcome.as_ref().map_or(Duration::ZERO, |measured| measured.duration);
-        Ok((outcome, took))
+        Ok((outcome, took, None))
     }
 
     fn measure_on_nodes(
         &mut self,
-        number: u64,
         trial: &Trial,
         strategy: &dyn Strategy,
         journal: &mut dyn Journal,
         nodes: usize,
-    ) -> Result<Result<Measurement, MeasureError>, StoreError> {
+    ) -> Result<(Result<Measurement, MeasureError>, Option<u64>), StoreError> {
         let is = |trial: &Trial, result: &NodeResult| {
             (&trial.setting, trial.effort) == (&result.setting, result.effort)
         };
-        let place = |arrived: &[(Option<u64>, NodeResult)]| {
-            arrived.iter().position(|(_, result)| is(trial, result))
+        let (continued, mut rounds) = match strategy.rounds(nodes) {
+            Some(TrialRounds { continued, rest, next }) => {
+                (continued, std::iter::once(rest).chain(next).collect())
+            }
+            None => {
+                let foreseen = strategy.foresee(FORESEEN * nodes).into_iter();
+                let alone = foreseen.map(|trial| vec![trial]);
+                (false, std::iter::once(Vec::new()).chain(alone).collect::<Vec<_>>())
+            }
         };
-        if place(&self.arrived).is_none() {
+        // The node that has begun a round measures all of it.
+        let node = self.node.take().filter(|_| continued);
+        let place = |arrived: &[(Option<u64>, NodeResult)], node: Option<&String>| {
+            arrived.iter().position(|(_, result)| {
+                is(trial, result) && node.is_none_or(|node| *node == result.node)
+            })
+        };
+        let mut found = place(&self.arrived, node.as_ref());
+        if found.is_none() {
             // What has arrived and is wanted again later is not measured once more.
             let mut known: Vec<&NodeResult> =
                 self.arrived.iter().map(|(_, result)| result).collect();
-            let mut foreseen = strategy.foresee(FORESEEN * nodes);
-            foreseen.retain(|trial| match known.iter().position(|result| is(trial, result)) {
-                Some(place) => {
-                    known.swap_remove(place);
-                    false
-                }
-                None => true,
-            });
-            let trials: Vec<_> = std::iter::once(trial)
-                .chain(&foreseen)
-                .map(|trial| (trial.setting.clone(), trial.effort))
+            for round in &mut rounds {
+                round.retain(|trial| match known.iter().position(|result| is(trial, result)) {
+                    Some(place) => {
+                        known.swap_remove(place);
+                        false
+                    }
+                    None => true,
+                });
+            }
+            rounds[0].insert(0, trial.clone());
+            let wanted: Vec<Vec<(Setting, Effort)>> = rounds
+                .into_iter()
+                .map(|round| round.into_iter().map(|one| (one.setting, one.effort)).collect())
                 .collect();
             let mut kept = Ok(());
             let arrived = &mut self.arrived;
-            let ended = self.testbed.measure_first(&trials, &mut |result| {
+            let ended = self.testbed.measure_first(&wanted, node.as_deref(), &mut |result| {
                 // One that ends the campaign would end it again when it is resumed.
                 let ends = matches!(&result.outcome, Err(error)
                     if error.retry == Retry::Never && !error.expired);
@@ -144,17 +167,18 @@ impl<'a> Lookahead<'a> {
             });
             kept?;
             if let Err(error) = ended {
-                return Ok(Err(error));
+                return Ok((Err(error), None));
             }
+            // Where the node has died, another one measures.
+            found = place(&self.arrived, node.as_ref()).or_else(|| place(&self.arrived, None));
         }
-        let Some(place) = place(&self.arrived) else {
-            return Ok(Err(MeasureError::new(Retry::Never, "the nodes gave no result")));
+        let Some(place) = found else {
+            let error = MeasureError::new(Retry::Never, "the nodes gave no result");
+            return Ok((Err(error), None));
         };
         let (kept, result) = self.arrived.remove(place);
-        if let Some(kept) = kept {
-            journal.use_result(kept, number)?;
-        }
-        Ok(result.outcome.and_then(Measurement::in_range))
+        self.node = Some(result.node);
+        Ok((result.outcome.and_then(Measurement::in_range), kept))
     }
 
     fn measure_with_foreseen(

@@ -408,11 +408,12 @@ impl Testbed for Several {
     }
     fn measure_first(
         &mut self,
-        trials: &[(Setting, Effort)],
+        rounds: &[Vec<(Setting, Effort)>],
+        _: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
         let mut flying = self.begun.clone();
-        for trial in trials {
+        for trial in rounds.iter().flatten() {
             match flying.iter().position(|begun| begun == trial) {
                 Some(place) => drop(flying.swap_remove(place)),
                 None if self.begun.len() < 3 => self.begun.push(trial.clone()),
@@ -422,7 +423,7 @@ impl Testbed for Several {
         while let Some((setting, effort)) = self.begun.pop() {
             self.measured += 1;
             let performance = f64::from(self.measured);
-            let first = (setting.clone(), effort) == trials[0];
+            let first = (setting.clone(), effort) == rounds[0][0];
             let outcome = Ok(Measurement::new(performance, Duration::from_millis(1)));
             take(NodeResult { node: format!("h{}", self.begun.len()), setting, effort, outcome });
             if first {
@@ -463,10 +464,139 @@ fn a_result_of_a_node_is_kept_when_it_comes_and_used_once() {
         assert_eq!(used.len(), records.len(), "none in two records");
         let waiting = store.journal(id).unwrap().kept_results().unwrap().len();
         assert_eq!(records.len() + waiting, testbed.measured as usize, "none lost");
-        let nodes = store.record_nodes(id).unwrap();
-        assert_eq!(nodes.len(), records.len());
-        assert!(nodes.values().any(|node| node == "h2"), "{nodes:?}");
         store.delete(id).unwrap();
-        assert!(!store.record_nodes(id).is_ok_and(|nodes| !nodes.is_empty()));
+    }
+}
+
+/// Nodes of which each is as fast as its number says. They end in turn, one trial at a time.
+struct Unequal {
+    several: Several,
+    /// What each has begun.
+    held: [VecDeque<(Setting, Effort)>; 2],
+    turn: usize,
+    /// Node 0 dies after so many results.
+    left: usize,
+}
+
+impl Testbed for Unequal {
+    fn machine(&self) -> &Machine {
+        self.several.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.several.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.several.unit()
+    }
+    fn measure(&mut self, _: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        panic!("the nodes measure")
+    }
+    fn nodes(&self) -> Option<usize> {
+        Some(2)
+    }
+    fn measure_first(
+        &mut self,
+        rounds: &[Vec<(Setting, Effort)>],
+        node: Option<&str>,
+        take: &mut dyn FnMut(NodeResult),
+    ) -> Result<(), MeasureError> {
+        let first = &rounds[0][0];
+        let mut flying: Vec<_> = self.held.iter().flatten().cloned().collect();
+        for round in rounds {
+            let mut new = round.clone();
+            new.retain(|trial| match flying.iter().position(|flying| flying == trial) {
+                Some(place) => {
+                    flying.swap_remove(place);
+                    false
+                }
+                None => true,
+            });
+            let free = |number: &usize| self.held[*number].is_empty();
+            if let Some(number) = (0..2).filter(free).find(|number| *number > 0 || self.left > 0) {
+                self.held[number].extend(new);
+            }
+        }
+        loop {
+            self.turn += 1;
+            let number = self.turn % 2;
+            if number == 0 && self.left == 0 {
+                self.held[0].clear();
+            }
+            let Some((setting, effort)) = self.held[number].pop_front() else {
+                if self.held[1 - number].is_empty() {
+                    self.held[1].push_back(first.clone());
+                }
+                continue;
+            };
+            self.left -= usize::from(number == 0);
+            let is_first = (setting.clone(), effort) == *first;
+            let by = |number: usize| format!("h{number}");
+            let waits = node.is_some_and(|node| {
+                node != by(number)
+                    && self
+                        .held
+                        .iter()
+                        .enumerate()
+                        .any(|(other, held)| node == by(other) && held.contains(first))
+            });
+            let outcome = Ok(Measurement::new(number as f64, Duration::from_millis(1)));
+            take(NodeResult { node: by(number), setting, effort, outcome });
+            if is_first && !waits {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Ten rounds of the same four settings.
+#[derive(Default)]
+struct Compared(usize);
+
+impl Compared {
+    fn trial(place: usize) -> Trial {
+        let setting = Setting::Pinned(Assignment::new(vec![place as u32 % 4]));
+        Trial { setting, purpose: Purpose::Final, effort: Effort::default() }
+    }
+}
+
+impl Strategy for Compared {
+    fn step(&mut self, history: &[Record]) -> Step {
+        self.0 = history.len();
+        if self.0 < 40 { Step::Measure(Self::trial(self.0)) } else { Step::Stop }
+    }
+
+    fn rounds(&self, most: usize) -> Option<crate::TrialRounds> {
+        let round = || (0..4).map(Self::trial).collect();
+        let rest = (self.0 % 4 + 1..4).map(Self::trial).collect();
+        let next = (0..most).map(|_| round()).collect();
+        Some(crate::TrialRounds { continued: !self.0.is_multiple_of(4), rest, next })
+    }
+}
+
+#[test]
+fn one_node_measures_all_of_a_round() {
+    for left in [usize::MAX, 6] {
+        let (_folder, mut store, id) = store();
+        let NewCampaign { machine, workload, unit, .. } = campaign();
+        let disturbance = Disturbance { noise: 0.0, drift: 0.0, misses: 0.0, seed: 5 };
+        let population = [(Assignment::new(vec![0, 1]), 10.0)];
+        let replay = Replay::new(machine, workload, unit, population, vec![15.0], disturbance);
+        let replay = Wide { replay, width: 1, batches: Vec::new() };
+        let several = Several { replay, begun: Vec::new(), measured: 0 };
+        let mut testbed = Unequal { several, held: Default::default(), turn: 0, left };
+        let (clock, stop) = (|| Duration::ZERO, || false);
+        let strategy = &mut Compared::default();
+        let (_, records) =
+            run(&mut store, id, strategy, &mut testbed, &clock, &stop, &mut |_| ()).unwrap();
+        assert_eq!(records.len(), 40);
+        let by = |record: &Record| record.outcome.as_ref().unwrap().performance;
+        let whole = records
+            .chunks(4)
+            .filter(|round| round.iter().all(|record| by(record) == by(&round[0])));
+        let whole = whole.count();
+        // The death of a node breaks one round.
+        assert_eq!(whole, if left == 6 { 9 } else { 10 });
+        let slow = records.iter().filter(|record| by(record) == 0.0).count();
+        assert_eq!(slow, if left == 6 { 6 } else { 20 });
     }
 }

@@ -44,10 +44,7 @@ impl Journal for StoreJournal<'_> {
     }
 
     fn append(&mut self, record: &Record) -> Result<(), StoreError> {
-        if std::mem::replace(&mut self.added, true) {
-            return self.store.append(self.id, record);
-        }
-        self.store.append_first(self.id, record)
+        self.add(record, None)
     }
 
     fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError> {
@@ -66,7 +63,15 @@ impl Journal for StoreJournal<'_> {
         self.store.kept_results(self.id)
     }
 
-    fn use_result(&mut self, result: u64, record: u64) -> Result<(), StoreError> {
-        self.store.use_result(self.id, result, record)
+    fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError> {
+        self.add(record, Some(result))
+    }
+}
+
+impl StoreJournal<'_> {
+    /// Adds a record, which was a `result` of a node before.
+    fn add(&mut self, record: &Record, result: Option<u64>) -> Result<(), StoreError> {
+        let first = !std::mem::replace(&mut self.added, true);
+        self.store.add(self.id, record, result, first)
     }
 }

@@ -3,7 +3,6 @@
 use super::row::{assignment_text, parsed, setting, text};
 use super::{CampaignId, Store, StoreError};
 use pinwise_measure::{Effort, NodeResult};
-use std::collections::BTreeMap;
 
 impl Store {
     /// Keeps a result that waits. Durable when this returns. Returns its number in the campaign.
@@ -52,34 +51,15 @@ impl Store {
             statement.query_map([id.0], result)?.collect()
         })
     }
+}
 
-    /// A result becomes a record, which is appended next.
-    pub(crate) fn use_result(
-        &mut self,
-        id: CampaignId,
-        result: u64,
-        record: u64,
-    ) -> Result<(), StoreError> {
-        let of = "UPDATE result SET record = ? WHERE campaign = ? AND number = ?";
-        self.sql(|connection| {
-            connection.execute(of, (record as i64, id.0, result as i64)).map(drop)
-        })
-    }
-
-    /// The nodes that measured the records of a campaign, by the records' numbers. Records of a
-    /// campaign on one machine have none.
-    pub fn record_nodes(&self, id: CampaignId) -> Result<BTreeMap<u64, String>, StoreError> {
-        if !self.has_table("result")? {
-            return Ok(BTreeMap::new());
-        }
-        self.read(|connection| {
-            let mut statement = connection.prepare(
-                "SELECT record.number, node FROM result JOIN record
-                 ON record.campaign = result.campaign AND record.number = result.record
-                 WHERE result.campaign = ?",
-            )?;
-            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
-            statement.query_map([id.0], row)?.collect()
-        })
-    }
+/// A result becomes a record.
+pub(super) fn use_result(
+    transaction: &rusqlite::Transaction<'_>,
+    id: CampaignId,
+    result: u64,
+    record: u64,
+) -> rusqlite::Result<()> {
+    let of = "UPDATE result SET record = ? WHERE campaign = ? AND number = ?";
+    transaction.execute(of, (record as i64, id.0, result as i64)).map(drop)
 }

@@ -5,6 +5,7 @@ mod text;
 
 use super::place::{SearchArguments, SubjectArguments};
 use crate::events;
+use crate::node_arguments::NodeArguments;
 use crate::number_argument::whole;
 use crate::output;
 use clap::Args;
@@ -35,6 +36,8 @@ use text::text;
 pub(crate) struct Compare {
     #[command(flatten)]
     subject: SubjectArguments,
+    #[command(flatten, next_help_heading = "Target")]
+    nodes: NodeArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
     /// Draw N random and N balanced ones
@@ -69,7 +72,8 @@ const BUDGET: &str = "Spend N measurements, or a time such as 5m, on each search
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let caller = events::caller(self.store.named())?;
-        let request = self.subject.request("compare", &self.search)?;
+        let mut request = self.subject.request("compare", &self.search)?;
+        request.on = self.nodes.nodes()?;
         let mut store = self.store.open()?;
         let job = CompareRequest {
             usual_budget: self.search.budget.is_none(),

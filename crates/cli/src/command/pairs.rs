@@ -6,6 +6,7 @@ mod text;
 use super::place::{WindowArguments, budget, confidence, short, time};
 use crate::events;
 use crate::machine::Simulated;
+use crate::node_arguments::NodeArguments;
 use crate::number_argument::whole;
 use crate::output::{self, Usage, read_input};
 use crate::store::StoreArguments;
@@ -95,6 +96,8 @@ pub(crate) struct Pairs {
     /// Write a model of the measured pairs to FILE, for --predict
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     save_model: Option<PathBuf>,
+    #[command(flatten)]
+    nodes: NodeArguments,
     #[command(flatten, next_help_heading = "Output")]
     store: StoreArguments,
     /// Print one JSON document
@@ -168,6 +171,7 @@ impl Pairs {
             programs,
             level: self.level.clone(),
             cpus: self.cpus.clone(),
+            on: self.nodes.nodes()?,
         })
     }
 

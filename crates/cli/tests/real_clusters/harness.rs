@@ -41,6 +41,20 @@ fn a_program_on_each_slurm_node_is_a_connection() {
     cluster.is_left();
 }
 
+/// Also where Slurm confines a task to what it asks for: pinwise needs the whole node.
+#[test]
+fn an_exclusive_task_may_use_all_of_its_node() {
+    let Some(cluster) = slurm() else { return };
+    let words = ["--nodes=1", "--exclusive", "--mem=0", "--cpu-bind=none"];
+    let show = "grep Cpus_allowed_list /proc/self/status; echo $SLURM_CPUS_ON_NODE; \
+                scontrol show step $SLURM_JOB_ID";
+    let output = srun(&cluster, &words).args(["sh", "-c", show]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(said.contains("\t0-1\n2\n") && said.contains("CPUs=2 "), "{said}");
+    cluster.is_left();
+}
+
 #[test]
 fn slurm_refuses_and_ends_jobs_as_it_does_elsewhere() {
     let Some(cluster) = slurm() else { return };

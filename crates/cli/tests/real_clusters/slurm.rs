@@ -75,7 +75,7 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/builtin

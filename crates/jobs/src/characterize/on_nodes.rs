@@ -61,7 +61,7 @@ pub(crate) fn serve_benchmarks(
     request: &CharacterizeRequest,
     found: Option<WorkingSets>,
     caller: &Caller,
-    session: Session,
+    session: &mut Session,
 ) -> Result<(), FrameError> {
     let mut bench = match open(request, caller, None) {
         Ok(bench) => bench,

@@ -6,42 +6,46 @@
 
 use super::{OpenSubject, Opening};
 use crate::error::JobError;
-use crate::events::{Events, note};
+use crate::events::{Event, Events, note};
 use crate::job::Caller;
-use crate::node_worker::{OpenFacts, WorkerRequest};
+use crate::node_worker::{OpenFacts, WorkerRequest, WorkingPlace};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
-use pinwise_cluster::{NodeError, NodeLoss, Nodes, OwnProgram, REFERENCES, Workers};
+use pinwise_cluster::{
+    NodeError, NodeLoss, NodeNews, Nodes, Opened, OpeningRequest, OwnProgram, Workers,
+};
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, NodeResult, ProgramNote,
     Setting, Testbed, Time, Unit, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_present::NodesOutlook;
+use pinwise_present::{NodesOutlook, Notice};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 /// See the module.
 pub(crate) struct OnNodes {
     workers: Workers,
-    machine: Machine,
-    fingerprint: Fingerprint,
-    workload: Workload,
-    unit: Unit,
+    /// What the first node opened.
+    opened: Opened,
     facts: OpenFacts,
     /// Whether time is virtual: it stays so where no node is left.
     simulated: bool,
     number: u64,
 }
 
-/// Starts workers that open `request`, and says which nodes do not take part.
+/// Starts workers that open `request`, and says which nodes do not take part. With `informed`, the
+/// first node opens it alone, and the others open what that says.
 ///
 /// # Errors
 /// No node is left, or the user asked to stop.
 pub(crate) fn start(
     nodes: &Nodes,
     request: &WorkerRequest,
+    informed: Option<&dyn Fn(&Opened) -> WorkerRequest>,
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<OnNodes, JobError> {
@@ -51,28 +55,66 @@ pub(crate) fn start(
     })?;
     let job = format!("pinwise-{}", pinwise_campaign::unpredictable());
     let request = serde_json::to_value(request)?;
-    let workers = Workers::start(nodes, own, job, &request, &caller.interrupt).map_err(
-        |error| match error {
-            NodeError { loss: NodeLoss::Interrupted, .. } => JobError::nothing_measured(false),
-            error => JobError::failed(error),
-        },
-    )?;
-    for lost in workers.lost() {
-        note(events, lost.note())?;
-    }
-    let Some(first) = workers.first().cloned() else {
-        return Err(JobError::failed("no node is left that measures"));
-    };
-    Ok(OnNodes {
-        simulated: first.width.is_some(),
-        machine: first.machine,
-        fingerprint: first.fingerprint,
-        workload: first.workload,
-        unit: first.unit,
-        facts: serde_json::from_value::<Option<_>>(first.facts)?.unwrap_or_default(),
+    let informed = informed.map(|informed| {
+        let request = request.clone();
+        move |opened: &Opened| {
+            serde_json::to_value(informed(opened)).unwrap_or_else(|_| request.clone())
+        }
+    });
+    let informed = informed.as_ref().map(|informed| informed as &dyn Fn(&Opened) -> Value);
+    let asked = OpeningRequest { request: request.clone(), informed };
+    let mut told = Ok(());
+    let mut queued = || told = note(events, Notice::NodesQueued { nodes: nodes.count() });
+    let workers = Workers::start(nodes, own, job, &asked, &caller.interrupt, &mut queued)
+        .map_err(workers_error)?;
+    told?;
+    let opened = opened(&workers)?;
+    let started = OnNodes {
+        simulated: opened.width.is_some(),
+        facts: serde_json::from_value::<Option<_>>(opened.facts.clone())?.unwrap_or_default(),
+        opened,
         number: 0,
         workers,
-    })
+    };
+    tell(&started.workers.news(), events)?;
+    Ok(started)
+}
+
+fn workers_error(error: NodeError) -> JobError {
+    match error {
+        NodeError { loss: NodeLoss::Interrupted, .. } => JobError::nothing_measured(false),
+        error => JobError::failed(error),
+    }
+}
+
+fn opened(workers: &Workers) -> Result<Opened, JobError> {
+    workers.first().cloned().ok_or_else(|| JobError::failed("no node is left that measures"))
+}
+
+/// Says what happened to nodes and was not said yet.
+fn tell(news: &NodeNews, events: &mut dyn Events) -> Result<(), JobError> {
+    news.take().into_iter().try_for_each(|about| note(events, about))
+}
+
+/// Events, each with what has happened to nodes since the last one.
+pub(crate) struct WithNodeNews<'a> {
+    events: &'a mut dyn Events,
+    news: Option<NodeNews>,
+}
+
+impl<'a> WithNodeNews<'a> {
+    /// `None`: there are no nodes.
+    pub(crate) fn new(events: &'a mut dyn Events, news: Option<NodeNews>) -> Self {
+        Self { events, news }
+    }
+}
+
+impl Events for WithNodeNews<'_> {
+    fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+        self.events.take(event)?;
+        let news = self.news.iter().flat_map(NodeNews::take);
+        news.map(Notice::from).try_for_each(|about| self.events.take(Event::Note(&about)))
+    }
 }
 
 /// Opens the subject of a request on its nodes.
@@ -95,8 +137,20 @@ pub(super) fn open(
         ));
     }
     let alone = PlacementRequest { on: None, ..request.clone() };
-    let asked = WorkerRequest::Place { request: Box::new(alone), threads: opening.threads };
-    let mut subject = start(nodes, &asked, caller, events)?;
+    let real = !matches!(request.subject, Subject::Simulated(_));
+    let from = real.then(WorkingPlace::here).transpose()?;
+    let asked = |threads: Vec<String>| WorkerRequest::Place {
+        request: Box::new(alone.clone()),
+        threads,
+        from: from.clone(),
+    };
+    // Each node would decide by itself which threads matter. The first one decides for all.
+    let named = |opened: &Opened| {
+        let threads = opened.workload.threads.iter().map(|thread| thread.name.clone());
+        asked(threads.collect())
+    };
+    let informed = real.then_some(&named as &dyn Fn(&Opened) -> WorkerRequest);
+    let mut subject = start(nodes, &asked(opening.threads), informed, caller, events)?;
     subject.keep_alike_in(&Setting::Unpinned, events)?;
     Ok(subject)
 }
@@ -131,7 +185,8 @@ pub fn nodes_cost(request: &PlacementRequest, caller: &Caller) -> Result<NodesOu
 }
 
 impl OnNodes {
-    /// Sets nodes aside whose performance differs in `setting`. In virtual time they are all equal.
+    /// Sets nodes aside whose performance differs in `setting`, now and from time to time. In
+    /// virtual time they are all equal.
     ///
     /// # Errors
     /// No node is left, or the user asked to stop.
@@ -143,26 +198,37 @@ impl OnNodes {
         if self.simulated || self.workers.count() < 2 {
             return Ok(());
         }
-        let known = self.workers.lost().len();
-        self.workers.keep_alike_in(setting, Effort::default(), REFERENCES)?;
-        for lost in &self.workers.lost()[known..] {
-            note(events, lost.note())?;
-        }
-        Ok(())
+        self.workers.keep_alike_in(setting, Effort::default())?;
+        tell(&self.workers.news(), events)
+    }
+
+    /// Has the same nodes open something else.
+    ///
+    /// # Errors
+    /// No node is left, or the user asked to stop.
+    pub(crate) fn reopen(
+        &mut self,
+        request: &WorkerRequest,
+        events: &mut dyn Events,
+    ) -> Result<(), JobError> {
+        let asked = OpeningRequest { request: serde_json::to_value(request)?, informed: None };
+        self.workers.reopen(&asked).map_err(workers_error)?;
+        self.opened = opened(&self.workers)?;
+        tell(&self.workers.news(), events)
     }
 }
 
 impl Testbed for OnNodes {
     fn machine(&self) -> &Machine {
-        &self.machine
+        &self.opened.machine
     }
 
     fn workload(&self) -> &Workload {
-        &self.workload
+        &self.opened.workload
     }
 
     fn unit(&self) -> &Unit {
-        &self.unit
+        &self.opened.unit
     }
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
@@ -208,10 +274,11 @@ impl Testbed for OnNodes {
 
     fn measure_first(
         &mut self,
-        trials: &[(Setting, Effort)],
+        rounds: &[Vec<(Setting, Effort)>],
+        node: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
-        self.workers.measure_first(trials, take)
+        self.workers.measure_first(rounds, node, take)
     }
 }
 
@@ -224,8 +291,8 @@ impl OpenSubject for OnNodes {
         self.facts.notes.clone()
     }
 
-    fn is_on_nodes(&self) -> bool {
-        true
+    fn node_news(&self) -> Option<NodeNews> {
+        Some(self.workers.news())
     }
 
     fn each(&self, _period: Duration) -> Duration {
@@ -237,6 +304,6 @@ impl OpenSubject for OnNodes {
     }
 
     fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint.clone()
+        self.opened.fingerprint.clone()
     }
 }

@@ -16,7 +16,7 @@
 use crate::compare::ways::{ComparedWays, EXTREMES};
 use crate::fresh_windows::BASELINE_WINDOWS;
 use crate::statistics::mean;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, TrialRounds, settled};
 use pinwise_measure::{Effort, Retry, Setting};
 use pinwise_topology::{Assignment, Random};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -57,6 +57,8 @@ pub struct ComparisonStrategy {
     random: Random,
     stage: ComparisonStage,
     queue: VecDeque<(Option<WindowOwner>, Trial)>,
+    /// How many trials the round of the verdict had when it began.
+    size: usize,
     /// The owner of the trial proposed last.
     asked: Option<WindowOwner>,
     /// How many records were taken into account.
@@ -78,6 +80,7 @@ impl ComparisonStrategy {
             random: Random::new(ways.seed),
             stage: ComparisonStage::Draws,
             queue: VecDeque::new(),
+            size: 0,
             asked: None,
             seen: 0,
             failed: BTreeSet::new(),
@@ -246,6 +249,7 @@ impl ComparisonStrategy {
             }
             ComparisonStage::Verdict(begun) if begun < rounds && self.chosen.best.is_some() => {
                 self.ask(self.round(begun));
+                self.size = self.queue.len();
                 self.verdict.push(Round::new());
                 ComparisonStage::Verdict(begun + 1)
             }
@@ -278,5 +282,20 @@ impl Strategy for ComparisonStrategy {
 
     fn foresee(&self, most: usize) -> Vec<Trial> {
         self.queue.iter().take(most).map(|(_, trial)| trial.clone()).collect()
+    }
+
+    fn rounds(&self, most: usize) -> Option<TrialRounds> {
+        let ComparisonStage::Verdict(begun) = self.stage else { return None };
+        let works = |(_, trial): &(Option<WindowOwner>, Trial)| {
+            (!self.failed.contains(&trial.setting)).then(|| trial.clone())
+        };
+        let next = (begun..self.ways.rounds).take(most);
+        let next = next.map(|round| self.round(round).iter().filter_map(works).collect());
+        let continued = self.queue.len() + 1 < self.size;
+        Some(TrialRounds {
+            continued,
+            rest: self.queue.iter().filter_map(works).collect(),
+            next: next.collect(),
+        })
     }
 }

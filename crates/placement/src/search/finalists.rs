@@ -103,17 +103,23 @@ impl Finalists {
                 });
             }
         }
+        let mut round = self.round(1, reference);
         self.rounds += 1;
+        random.shuffle(&mut round);
+        Ok(round)
+    }
+
+    /// The round that comes `ahead` rounds later, if all that are measured now still are.
+    pub(crate) fn round(&self, ahead: usize, reference: &Assignment) -> Vec<Trial> {
         let mut round: Vec<Trial> =
             self.alive.iter().map(|candidate| pinned(candidate, Purpose::Final)).collect();
         if self.baseline {
             round.extend((0..BASELINE_WINDOWS).map(|_| trial(Setting::Unpinned, Purpose::Final)));
         }
-        if self.rounds.is_multiple_of(REFERENCE_EVERY) {
+        if (self.rounds + ahead).is_multiple_of(REFERENCE_EVERY) {
             round.push(pinned(reference, Purpose::Reference));
         }
-        random.shuffle(&mut round);
-        Ok(round)
+        round
     }
 
     fn drop_beaten(&mut self, question: &PlacementQuestion, fresh: &FreshWindows) {
