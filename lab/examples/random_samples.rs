@@ -2,7 +2,7 @@
 //! simulated UltraSPARC T2: five programs, eight instances, 24 threads, up to 5,000 random
 //! assignments. It prints the tables of docs/lab/random-samples.md.
 //!
-//!     cargo run --release -p pinwise-lab --example random_samples -- ../shared/published
+//!     cargo run --release -p pinwise-lab --example random_samples -- ../shared/published [PROGRAM…]
 //!
 //! The paper could not know the optimum. Here the best known assignment is the best of two searches
 //! by the default strategy and of all samples. So each claim of the published estimate is judged.
@@ -85,15 +85,15 @@ struct Study {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args_os().nth(1).ok_or("name the folder of published figures")?;
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().ok_or("name the folder of published figures")?;
+    let wanted: Vec<String> = arguments.collect();
     let text = std::fs::read_to_string(PathBuf::from(folder).join("headline.toml"))?;
     let paper = toml::from_str::<Published>(&text)?.optimal_assignment_evt;
     let studies = PROGRAMS
         .into_iter()
-        .map(|(program, name)| {
-            eprintln!("{name}");
-            Study::of(program, name, &paper)
-        })
+        .filter(|(program, _)| wanted.is_empty() || wanted.iter().any(|it| it == program.name()))
+        .map(|(program, name)| Study::of(program, name, &paper))
         .collect::<Result<Vec<Study>, Box<dyn Error>>>()?;
     best_of_samples(&studies, &paper);
     estimates(&studies, &paper);
