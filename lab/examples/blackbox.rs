@@ -6,13 +6,7 @@
 //! stores the measurements, so that they are not repeated. These are the full tables, all
 //! assignments of 6 threads, and random ones of 24. A climb from the best by the full tables
 //! follows. Everything is seeded: the same text comes out again.
-//!
-//! `… blackbox -- DIR --gains ../shared/published [PROGRAM…]` prints the tables of
-//! docs/lab/blackbox.md: what it gains with 6 to 24 threads, and what the selection phase adds.
 
-mod gains;
-
-use gains::Headline;
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
     BaseSpace, BlackBox, CoreLocal, Experiment, PlacedInstance, Predictor, Profiling, TableEntry,
@@ -86,28 +80,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [PROGRAM…]")?);
     std::fs::create_dir_all(&folder)?;
-    let mut arguments = arguments.peekable();
-    let published = match arguments.next_if_eq("--gains") {
-        Some(_) => Some(Headline::read(Path::new(
-            &arguments.next().ok_or("--gains takes the folder of published figures")?,
-        ))?),
-        None => None,
-    };
     let named = |name: String| {
         PacketProgram::named(&name)
             .ok_or("there is no such program; pinwise workload --list names them")
     };
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { PacketProgram::ALL[..9].to_vec() } else { programs };
-    if let Some(published) = published {
-        let mut all = Vec::new();
-        for pipeline in programs {
-            let study = Study::of(pipeline, &folder)?;
-            all.extend(study.gains(&study.tables()?)?);
-        }
-        gains::print(&all, &published);
-        return Ok(());
-    }
     println!(
         "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | \
          top 5 | check: held | best of {RANDOM} random | of these alone, full: top 1, top 5 | \
@@ -115,7 +93,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for pipeline in programs {
-        let study = Study::of(pipeline, &folder)?;
+        let processor = Processor::model("ultrasparc-t2")?;
+        let machine = processor.machine();
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let study = Study { pipeline, processor, machine, tree, folder: folder.clone() };
         let tables = study.tables()?;
         for instances in [2, 8] {
             study.compare(&tables, instances)?;
@@ -125,13 +106,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl Study {
-    fn of(pipeline: PacketProgram, folder: &Path) -> Result<Self, Box<dyn Error>> {
-        let processor = Processor::model("ultrasparc-t2")?;
-        let machine = processor.machine();
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
-        Ok(Self { pipeline, processor, machine, tree, folder: folder.to_owned() })
-    }
-
     fn testbed(&self, instances: usize, seed: u64) -> Result<SimulatedTestbed, Box<dyn Error>> {
         let (processor, machine, programs) =
             (self.processor.clone(), self.machine.clone(), vec![self.pipeline; instances]);
