@@ -62,7 +62,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         joined.collect::<Result<Vec<Choices>, String>>()
     })?;
     println!(
-        "| program | drawn | kept | paper's choice | of the kept, chosen by | for its reason | most \
+        "| program | drawn | kept | paper's choice \
+         | of the kept, chosen by | for its reason | most \
          frequent |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     );
     let (mut kept, mut same, mut programs) = (0, 0, 0);

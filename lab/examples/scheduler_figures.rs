@@ -65,7 +65,8 @@ fn main() -> Outcome<()> {
     claims.extend(uneven(&platform)?);
     claims.push(items(&platform)?);
     println!(
-        "\nWhat the paper says, and the same here. *Agrees*: speed-ups within 10 %, losses within 5 \
+        "\nWhat the paper says, and the same here. \
+         *Agrees*: speed-ups within 10 %, losses within 5 \
          points,\nwords as the last column says.\n\n| figure | paper | model | kind | agrees, \
          rule |\n| --- | --- | --- | --- | --- |"
     );
@@ -192,7 +193,8 @@ fn binding(platform: &Platform, subjects: &[Subject], free: &Found<f64>) -> Outc
 /// Figure 2.
 fn speedups(subjects: &[Subject], free: &Found<f64>) -> Vec<Claim> {
     println!(
-        "\nSpeed-ups by threads in all (figure 2), mean of {RUNS} runs. Where a program cannot have \
+        "\nSpeed-ups by threads in all (figure 2), \
+         mean of {RUNS} runs. Where a program cannot have \
          that\nnumber, it has the next lower one:\n\n| program | {} |\n| --- |{}",
         NUMBERS.map(|threads| threads.to_string()).join(" | "),
         " ---: |".repeat(NUMBERS.len())
@@ -420,8 +422,8 @@ fn uneven(platform: &Platform) -> Outcome<Vec<Claim>> {
     ])
 }
 
-/// Table V, ferret: the share of voluntary switches by the work of an item. The description has items
-/// of 20 ms. The native input has 3,500 queries (C. Bienia, "Benchmarking Modern Multiprocessors",
+/// Table V, ferret: the share of voluntary switches by the work of an item. The description has
+/// items of 20 ms. The native input has 3,500 queries (C. Bienia, "Benchmarking Modern Multiprocessors",
 /// 2011), and the sequential program takes `whole_s`.
 fn items(platform: &Platform) -> Outcome<Claim> {
     const QUERIES: u32 = 3500;

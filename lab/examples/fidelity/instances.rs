@@ -224,8 +224,9 @@ fn comparison(found: &[(PacketProgram, usize, usize, Difference)]) -> String {
     let above_ten = even_losses.iter().filter(|loss| **loss > 10.0).count();
     let (_, most_even) = range(&even_losses);
     format!(
-        "\nThe paper prints these of two, three and four instances. All figures here are *free*: no \
-         value of the\nmodel's file is marked as found from them. But the mixes of the programs' \
+        "\nThe paper prints these of two, three and four instances. All \
+         figures here are *free*: no \
+         value of\nthe model's file is marked as found from them. But the mixes of the programs' \
          instructions are rebuilt\n([simulator.md](simulator.md)). *Agrees* has three cases. A \
          range contains every value. A number is\nwithin 10 % of the mean of the three programs. \
          A value that grows does so for each program.\n\n\

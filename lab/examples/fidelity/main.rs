@@ -23,8 +23,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Each section as soon as it is known: all together take twenty minutes of a processor. With the
-/// name of one, only that.
+/// Each section as soon as it is known. With the name of one, only that.
 fn print() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let folder = arguments
@@ -60,8 +59,8 @@ This command prints this page:
 cargo run --release -p pinwise-lab --example fidelity -- ../shared/published
 ```
 
-It takes about twenty minutes of a processor. Add `instances`, `microbenchmarks` or `pipelines` to
-print one section.
+Add `instances`, `microbenchmarks` or `pipelines` to print one section. The first takes eight
+minutes of a processor.
 
 [simulator.md](simulator.md) explains the model. It says which of its numbers the papers print and
 which follow from their figures. The last sections have the choices of Thread Reinforcer on the
