@@ -423,8 +423,8 @@ fn uneven(platform: &Platform) -> Outcome<Vec<Claim>> {
 }
 
 /// Table V, ferret: the share of voluntary switches by the work of an item. The description has
-/// items of 20 ms. The native input has 3,500 queries (C. Bienia, "Benchmarking Modern Multiprocessors",
-/// 2011), and the sequential program takes `whole_s`.
+/// items of 20 ms. The native input has 3,500 queries, and the sequential program takes `whole_s`
+/// (C. Bienia, "Benchmarking Modern Multiprocessors", 2011).
 fn items(platform: &Platform) -> Outcome<Claim> {
     const QUERIES: u32 = 3500;
     let ferret = ModelProgram::built_in("ferret")?;
