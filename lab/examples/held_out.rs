@@ -221,7 +221,7 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         fitted.stage_ms =
             vec![within(0.5, 3.0), within(0.3, 30.0), within(0.3, 30.0), within(0.01, 1.0)];
         fitted.work_ms = fitted.stage_ms.iter().sum();
-        let stage = |name: &str, many| Stage { name: name.to_owned(), many };
+        let stage = |name: &str, many| Stage { name: name.to_owned(), many, threads: None };
         let stages = vec![
             stage("read", false),
             stage("first", true),

@@ -1,8 +1,7 @@
 //! Prints docs/lab/fidelity.md: each published figure that the simulator can reproduce, and the
 //! simulated one.
 //!
-//!     cargo run --release -p pinwise-lab --example fidelity -- ../shared/published >
-//! docs/lab/fidelity.md
+//!     cargo run --release -p pinwise-lab --example fidelity -- ../shared/published [SECTION]
 
 mod instances;
 mod microbenchmarks;
@@ -24,26 +23,49 @@ fn main() -> ExitCode {
     }
 }
 
-/// Each section as soon as it is known: all together take half an hour.
+/// Each section as soon as it is known. With the name of one, only that.
 fn print() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args_os()
-        .nth(1)
+    let mut arguments = std::env::args_os().skip(1);
+    let folder = arguments
+        .next()
         .ok_or("name the folder of published figures, such as ../shared/published")?;
     let folder = PathBuf::from(folder);
+    let only = arguments.next();
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
     let from_pages = [scheduler::section()?, paths::section()?];
-    println!(
-        "# How well the simulated machines agree with published figures\n\nThis command prints \
-         this page:\n\n```sh\ncargo run --release -p pinwise-lab --example fidelity -- \
-         ../shared/published\n```\n\n[simulator.md](simulator.md) explains the model. It says \
-         which of its numbers the papers print and\nwhich follow from their figures. The last \
-         sections have the choices of Thread Reinforcer on the\nmodelled operating system, \
-         program by program, and path \
-         profiles.\n\n[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of \
-         the paper on hardware\nmonitoring for SMT.\n"
-    );
-    println!("{}", instances::section()?);
-    println!("{}", microbenchmarks::section(&folder)?);
-    println!("{}", pipelines::section()?);
-    print!("{}", from_pages.join("\n"));
+    if only.is_none() {
+        println!("{INTRODUCTION}");
+    }
+    if wanted("instances") {
+        println!("{}", instances::section()?);
+    }
+    if wanted("microbenchmarks") {
+        println!("{}", microbenchmarks::section(&folder)?);
+    }
+    if wanted("pipelines") {
+        println!("{}", pipelines::section()?);
+    }
+    if only.is_none() {
+        print!("{}", from_pages.join("\n"));
+    }
     Ok(())
 }
+
+const INTRODUCTION: &str = "# How well the simulated machines agree with published figures
+
+This command prints this page:
+
+```sh
+cargo run --release -p pinwise-lab --example fidelity -- ../shared/published
+```
+
+Add `instances`, `microbenchmarks` or `pipelines` to print one section. The first takes eight
+minutes of a processor.
+
+[simulator.md](simulator.md) explains the model. It says which of its numbers the papers print and
+which follow from their figures. The last sections have the choices of Thread Reinforcer on the
+modelled operating system, program by program, and path profiles.
+
+[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of the paper on hardware
+monitoring for SMT.
+";

@@ -16,6 +16,8 @@ pub struct Platform {
     pub costs: Costs,
     /// What else runs.
     pub daemons: Daemons,
+    /// Whether each thread of the program stays on one context: the one of its number, in turn.
+    pub bound: bool,
 }
 
 /// What the operating system's and the processor's actions cost.
@@ -82,7 +84,14 @@ impl Platform {
         members.retain(|members| !members.is_empty());
         let fits = (1..=Self::MOST_CONTEXTS).contains(&package.len());
         let (machine, costs) = (machine.clone(), Costs::opensolaris());
-        fits.then_some(Self { machine, package, members, costs, daemons: Daemons::NONE })
+        fits.then_some(Self {
+            machine,
+            package,
+            members,
+            costs,
+            daemons: Daemons::NONE,
+            bound: false,
+        })
     }
 
     /// The Dell PowerEdge R905 of the Thread Reinforcer paper, Table I, with its background
@@ -136,8 +145,7 @@ impl Costs {
     /// Orders of magnitude of OpenSolaris on a 2.4 GHz Opteron. `nosteal` (100 µs) and `warmth` (3
     /// ticks of 10 ms) are that system's defaults (`nosteal_nsec`, `rechoose_interval` of its
     /// dispatcher). Refills follow from 64-byte lines at about 50 ns near and 110 ns far with four
-    /// misses under way. The others are assumptions, common to all programs; none was fitted to
-    /// one.
+    /// misses under way. The others are assumptions, common to all programs.
     pub fn opensolaris() -> Self {
         Self {
             switch: Nanos::from_micros(3.0),

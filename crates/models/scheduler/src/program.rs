@@ -91,6 +91,16 @@ pub struct Stage {
     pub name: String,
     /// n threads, or one.
     pub many: bool,
+    /// This many threads instead, whatever n is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+}
+
+impl Stage {
+    /// How many threads it has for the parameter `n`.
+    fn threads(&self, n: u32) -> u32 {
+        self.threads.unwrap_or(if self.many { n } else { 1 })
+    }
 }
 
 /// What was fitted. Absent numbers are 0: without effect.
@@ -214,7 +224,7 @@ impl ModelProgram {
         match &self.structure {
             Structure::ForkJoin(shape) => n + shape.helpers + u32::from(!shape.main_works),
             Structure::Pipeline(shape) => {
-                1 + shape.stages.iter().map(|stage| if stage.many { n } else { 1 }).sum::<u32>()
+                1 + shape.stages.iter().map(|stage| stage.threads(n)).sum::<u32>()
             }
         }
     }
@@ -227,7 +237,8 @@ impl ModelProgram {
         let groups = match &self.structure {
             Structure::ForkJoin(_) => 1,
             Structure::Pipeline(shape) => {
-                shape.stages.iter().filter(|stage| stage.many).count() as u32
+                let grows = |stage: &&Stage| stage.many && stage.threads.is_none();
+                shape.stages.iter().filter(grows).count() as u32
             }
         };
         if groups < 2 {
@@ -362,6 +373,14 @@ impl ModelProgram {
                          places"
                             .to_owned(),
                     ));
+                }
+                let senseless = |stage: &Stage| {
+                    stage.threads.is_some_and(|threads| !(1..=MOST_THREADS).contains(&threads))
+                };
+                if stages[0].threads(1) != 1 || stages.iter().any(senseless) {
+                    return Err(self.senseless(format!(
+                        "a stage has 1 to {MOST_THREADS} threads, the first one"
+                    )));
                 }
                 if fitted.stage_ms.len() != stages.len() {
                     return Err(self.senseless(format!(

@@ -45,8 +45,8 @@ fn fork_join(iterations: u32, fitted: FittedCosts) -> ModelProgram {
 
 fn pipeline(stage_ms: Vec<f64>, items: u32) -> ModelProgram {
     let name = |index: usize| format!("stage{index}");
-    let stages =
-        (0..stage_ms.len()).map(|index| Stage { name: name(index), many: index == 1 }).collect();
+    let stage = |index| Stage { name: name(index), many: index == 1, threads: None };
+    let stages = (0..stage_ms.len()).map(stage).collect();
     let fitted = FittedCosts { work_ms: stage_ms.iter().sum(), stage_ms, ..FittedCosts::default() };
     let structure = Structure::Pipeline(Pipeline { stages, items, capacity: 8 });
     ModelProgram {
@@ -57,6 +57,31 @@ fn pipeline(stage_ms: Vec<f64>, items: u32) -> ModelProgram {
         structure,
         fitted,
     }
+}
+
+#[test]
+fn bound_threads_stay_and_share_their_context() {
+    let free = ideal("1x4x1");
+    let mut bound = free.clone();
+    bound.bound = true;
+    let program = fork_join(3, FittedCosts { work_ms: 900.0, ..FittedCosts::default() });
+    // Of five threads two are on one context, which has two fifths of the work.
+    let of = |platform| speedup(platform, &program, 5, 1).unwrap();
+    assert!((of(&bound) - 2.5).abs() < 0.05, "{}", of(&bound));
+    assert!(of(&free) > 3.0, "{}", of(&free));
+    assert_eq!(run(&bound, &program, 5, 1).unwrap().total().migrations, 0);
+}
+
+#[test]
+fn a_stage_may_have_a_number_of_its_own() {
+    let mut program = pipeline(vec![0.1, 4.0, 1.0], 400);
+    let Structure::Pipeline(shape) = &mut program.structure else { panic!("a pipeline") };
+    shape.stages[1].threads = Some(4);
+    assert_eq!(program.threads(9), 1 + 1 + 4 + 1);
+    // Both stages behind the first take 1 ms per item, whatever n is.
+    let of = |n| speedup(&ideal("1x8x1"), &program, n, 1).unwrap();
+    assert!((of(1) / 5.1 - 1.0).abs() < 0.05, "{}", of(1));
+    assert_eq!(of(1), of(9));
 }
 
 #[test]
@@ -328,7 +353,7 @@ fn a_burst_goes_on_from_one_probe_to_the_next_and_after_stored_ones() {
 fn what_hides_the_speed_from_a_window_does_not_change_it() {
     let pipeline = Pipeline {
         stages: [("read", false), ("work", true)]
-            .map(|(name, many)| Stage { name: name.into(), many })
+            .map(|(name, many)| Stage { name: name.into(), many, threads: None })
             .into(),
         items: 1,
         capacity: 4,

@@ -7,7 +7,8 @@
 //! next context in the ring of its package. Then the thread goes to the next. From priority 16 on,
 //! the difference must exceed two. A higher priority preempts at once. The preempted thread goes to
 //! the front of its queue, a thread whose slice ended to the back. An idle context takes the most
-//! important thread that has waited 100 µs elsewhere, from its own package first.
+//! important thread that has waited 100 µs elsewhere, from its own package first. A bound thread
+//! stays where it is.
 
 use super::{Burst, Kernel, Nanos, Owner, Phase, State, ThreadIndex, Timer, Wait, timesharing};
 use std::cmp::Reverse;
@@ -54,6 +55,9 @@ impl Kernel<'_> {
 
     /// Where a thread that becomes ready is queued.
     fn choose(&self, id: ThreadIndex) -> usize {
+        if self.is_bound(id) {
+            return id % self.contexts.len();
+        }
         let thread = &self.threads[id];
         let warm = thread.last.filter(|_| self.now - thread.last_ran <= self.platform.costs.warmth);
         let chosen = warm.unwrap_or_else(|| self.least_important(id));
@@ -61,6 +65,11 @@ impl Kernel<'_> {
         let next = self.platform.neighbour(chosen);
         let length = |context: usize| self.contexts[context].queue.len_at(thread.priority);
         if length(chosen).saturating_sub(slack) > length(next) { next } else { chosen }
+    }
+
+    /// Whether `id` may run on one context only.
+    fn is_bound(&self, id: ThreadIndex) -> bool {
+        self.platform.bound && self.threads[id].owner == Owner::Program
     }
 
     /// The context on which `id` would run at once, at home if possible. It runs the least
@@ -266,7 +275,7 @@ impl Kernel<'_> {
         for (other, place) in
             self.contexts.iter().enumerate().filter(|&(other, _)| other != context)
         {
-            for (priority, id) in place.queue.iter() {
+            for (priority, id) in place.queue.iter().filter(|&(_, id)| !self.is_bound(id)) {
                 let since = self.threads[id].queued;
                 if since + nosteal > self.now {
                     soonest = soonest.min(since + nosteal);

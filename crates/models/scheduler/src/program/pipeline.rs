@@ -8,7 +8,7 @@ use crate::time::Nanos;
 
 pub(super) fn parts(shape: &Pipeline, fitted: &FittedCosts, n: u32, endless: bool) -> Parts {
     let Pipeline { stages, items, capacity } = shape;
-    let many = |stage: &Stage| if stage.many { n as usize } else { 1 };
+    let many = |stage: &Stage| stage.threads(n) as usize;
     // The main thread only creates the others and waits for their end. Waiting for it does not show
     // in any other's account.
     let main = Body { role: "main".to_owned(), script: [].into(), rounds: 1, output: None };
