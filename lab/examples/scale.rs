@@ -13,7 +13,7 @@
 //!   the disk before the next trial is handed out.
 
 use pinwise_campaign::{Journal, Kind, NewCampaign, Purpose, Record, Store, Trial};
-use pinwise_cluster::{Nodes, OwnProgram, Session, Workers, serve};
+use pinwise_cluster::{ABANDONED, Nodes, OpeningRequest, OwnProgram, Session, Workers, serve};
 use pinwise_measure::{
     Effort, Interrupt, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload,
 };
@@ -168,8 +168,10 @@ fn alone() -> Result<()> {
 fn start(workers: usize, request: &Value) -> Result<Workers> {
     let own = OwnProgram::read(&std::env::current_exe()?, env!("CARGO_PKG_VERSION"))?;
     let nodes = Nodes::Slurm { partition: None, count: workers };
-    let all = Workers::start(&nodes, own, "scale".into(), request, &Interrupt::default())?;
-    if all.count() == workers { Ok(all) } else { Err(format!("{:?}", all.lost()).into()) }
+    let asked = OpeningRequest { request: request.clone(), informed: None };
+    let stop = Interrupt::default();
+    let all = Workers::start(&nodes, own, "scale".into(), &asked, &stop, &mut || ())?;
+    if all.count() == workers { Ok(all) } else { Err(format!("{:?}", all.news().take()).into()) }
 }
 
 fn simulated(workers: usize) -> Result<()> {
@@ -253,7 +255,7 @@ impl Testbed for AtOnce {
 }
 
 fn worker() -> Result<()> {
-    let open = |request: Value, session: Session| {
+    let open = |request: Value, session: &mut Session| {
         let inner = match model() {
             Ok(inner) => inner,
             Err(error) => return session.refuse(&error),
@@ -267,6 +269,6 @@ fn worker() -> Result<()> {
     };
     let (input, output) = (std::io::stdin(), std::io::stdout());
     let version = env!("CARGO_PKG_VERSION");
-    serve(input, output, version, "here", &Interrupt::default(), open)?;
+    serve(input, output, version, "here", (&Interrupt::default(), ABANDONED), open)?;
     Ok(())
 }
