@@ -388,10 +388,11 @@ fn a_command_runs_on_hosts_in_the_folder_and_with_the_path_of_the_caller() {
 fn comparisons_and_pairs_on_hosts_are_those_of_one_machine() {
     let site = Site::new();
     let compare = ["compare", "--machine", "ultrasparc-t2", "--workload", "intadd:2"];
-    let compare = [&compare[..], &["--cycles", "5000", "--starts", "1", "--budget", "40"]].concat();
+    let compare =
+        [&compare[..], &["--cycles", "20000", "--starts", "1", "--budget", "40"]].concat();
     let compare = [&compare[..], &["--draws", "3", "--rounds", "5"]].concat();
     let pairs = ["pairs", "--machine", "ultrasparc-t2", "--workload", "intadd", "--workload"];
-    let pairs = [&pairs[..], &["hash1_L1", "--cycles", "5000", "--starts", "1"]].concat();
+    let pairs = [&pairs[..], &["hash1_L1", "--cycles", "20000", "--starts", "1"]].concat();
     let pairs = [&pairs[..], &["--budget", "20"]].concat();
     for (number, words) in [compare, pairs].iter().enumerate() {
         let (one, both) = (format!("one{number}.db"), format!("both{number}.db"));

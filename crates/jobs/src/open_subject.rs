@@ -1,7 +1,8 @@
 //! From a subject to the testbed that measures it.
 //!
-//! Each file opens some kinds of subject. [`open_with`] chooses the file. Where a request names nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed,
-//! opens it, and answers what a job asks of it besides measurements.
+//! Each file opens some kinds of subject. [`open_with`] chooses the file. Where a request names
+//! nodes, `on_nodes` has a worker on each open the same request. Each file has a testbed, opens it,
+//! and answers what a job asks of it besides measurements.
 
 mod built_in;
 mod coscheduled;
