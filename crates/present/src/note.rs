@@ -176,8 +176,7 @@ pub fn note(note: &ProgramNote) -> String {
             format!("node {node} did not measure to the end: {error}")
         }
         ProgramNote::NodesAlike { nodes, references, checks, missed } => format!(
-            "{nodes} nodes measured one setting {references} times each ({}): one that differs \
-             by up to {} may pass for alike",
+            "{nodes} nodes, {} of {references} windows each: differences up to {} go unseen",
             figures::counted(*checks, "check"),
             figures::percent(*missed)
         ),
