@@ -324,7 +324,7 @@ fn an_answer_is_what_the_records_of_its_campaign_show() {
 
 #[test]
 fn a_question_without_sense_makes_no_campaign() {
-    let (_folder, mut store) = store();
+    let (folder, mut store) = store();
     let refused = |request: ThreadsRequest, store: &mut Store| {
         run(request, &Caller::default(), store, &mut Silent).unwrap_err().to_string()
     };
@@ -358,7 +358,9 @@ fn a_question_without_sense_makes_no_campaign() {
     let told = format!("n = {more} needs {more} CPUs, and --set has {} CPU", more - 1);
     assert!(error.starts_with(&told), "{error}");
     assert!(error.ends_with(&format!("use --max {}", more - 1)), "{error}");
-    assert!(ThreadsQuestion::of(granted("quota:/none")).is_ok(), "a quota may be any");
+    std::fs::write(folder.path().join("cpu.max"), "max 100000").unwrap();
+    let quota = format!("quota:{}", folder.path().display());
+    assert!(ThreadsQuestion::of(granted(&quota)).is_ok(), "a quota may be any");
     for (floor, told) in [
         (of_sweep, "leave out --floor or --method"),
         (floor(0.5, "cmd:true {n}", None), "add --set and --metric"),
