@@ -4,7 +4,8 @@
 //!     cargo run --release -p pinwise-lab --example refitted -- ../shared/published [PROGRAM…]
 //!
 //! The descriptions are fitted to the speed-up at the number that the published search chose, too.
-//! Here every fitted number is drawn anew, from half to twice what it is. A description is kept if
+//! Here the numbers that shape its curve are drawn anew (`DRAWN_ANEW`, and the lengths of stages), from
+//! half to twice what they are. Its length and its beginning stay. A description is kept if
 //! its speed-up at the published best is within 5 % of the published one. Nothing else is looked
 //! at. The search then runs on those that are kept.
 
@@ -70,7 +71,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (row, choices) in rows.iter().zip(&all) {
         let of: usize = choices.chosen.values().sum();
         let here = choices.chosen.get(&row.found).copied().unwrap_or(0);
-        let most = choices.chosen.iter().max_by_key(|(_, times)| **times);
+        let most = choices
+            .chosen
+            .iter()
+            .max_by_key(|(number, times)| (**times, std::cmp::Reverse(**number)));
         println!(
             "| {} | {} | {of} | {} | {here} | {} | {} |",
             row.program,

@@ -317,13 +317,16 @@ fn slurm_gives_nodes_and_gets_them_back() {
     site.script(
         "srun",
         &format!(
-            "{}\nwhile [ \"$1\" != worker ]; do p=$1; shift; done; exec \"$p\" worker",
+            "{}\n[ \"$SLURM_NTASKS$SLURM_CONF\" = mine ] || exit 9\n\
+             while [ \"$1\" != worker ]; do p=$1; shift; done; exec \"$p\" worker",
             keep("srun")
         ),
     );
     site.script("scancel", &keep("scancel"));
     let words = [&MODEL[..], &["--on", "slurm:short", "--nodes", "2"]].concat();
-    let done = site.run(&words, "slurm.db");
+    // In an allocation of the user's, which srun must not see.
+    let mut command = site.command(&words, "slurm.db");
+    let done = command.env("SLURM_NTASKS", "4").env("SLURM_CONF", "mine").output().unwrap();
     assert!(done.status.success(), "{}", said(&done));
     assert!(site.run(&MODEL, "one.db").status.success());
     assert_eq!(rows(&site.path("slurm.db")), rows(&site.path("one.db")));

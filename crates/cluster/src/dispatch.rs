@@ -152,6 +152,16 @@ impl<T: Clone + PartialEq> Dispatch<T> {
         handed
     }
 
+    /// A trial goes to this worker at once, also if it failed there before. Returns its ticket;
+    /// `None`: the worker is lost.
+    pub fn hand_to(&mut self, worker: usize, trial: T, number: u64) -> Option<u64> {
+        let ticket = self.next;
+        self.held.get_mut(&worker)?.insert(ticket);
+        self.next += 1;
+        self.in_flight.insert(ticket, (worker, OpenTrial { number, trial, failed: Vec::new() }));
+        Some(ticket)
+    }
+
     /// A trial has failed on its worker. It waits again if there is a worker on which it has not:
     /// then this is no result. False: it has failed on all.
     pub fn try_elsewhere(&mut self, worker: usize, ticket: u64) -> bool {
@@ -219,6 +229,21 @@ mod tests {
         // Where only those are left on which it failed, one of them takes it.
         dispatch.lose(2);
         assert_eq!(dispatch.hand_out(0, 1).len(), 1);
+    }
+
+    #[test]
+    fn a_trial_may_be_given_to_a_worker_on_which_it_failed() {
+        let mut dispatch = Dispatch::default();
+        (0..2).for_each(|worker| dispatch.admit(worker));
+        let ticket = dispatch.offer([("a", 0)]).start;
+        dispatch.hand_out(0, 1);
+        assert!(dispatch.try_elsewhere(0, ticket));
+        dispatch.withdraw();
+        dispatch.offer([("a", 0)]);
+        assert!(dispatch.hand_out(0, 1).is_empty(), "it failed there");
+        let given = dispatch.hand_to(0, "a", 0).unwrap();
+        assert_eq!(dispatch.finish(0, given), Some(("a", vec![])));
+        assert_eq!(dispatch.hand_to(7, "a", 0), None, "nobody knows worker 7");
     }
 
     #[derive(Clone, Debug)]

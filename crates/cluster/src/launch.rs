@@ -242,6 +242,13 @@ pub(crate) fn launch(
         }
         Nodes::Slurm { partition, .. } => {
             let mut command = Command::new("srun");
+            // In an allocation of the user's, srun would add steps to it, as many as that has tasks.
+            let given = std::env::vars_os().map(|(name, _)| name);
+            for name in given.filter(|name| name.as_encoded_bytes().starts_with(b"SLURM_")) {
+                if name != "SLURM_CONF" {
+                    command.env_remove(name);
+                }
+            }
             // With a number of tasks, the one task would get one CPU of the node, where Slurm
             // confines tasks.
             command.args(["--nodes=1", "--exclusive", "--kill-on-bad-exit=1"]);
@@ -268,7 +275,8 @@ fn ssh(host: &str) -> Command {
     // A network that pauses for half a minute is no loss.
     let options = ["BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=15"];
     command.args(["-T", "-x", "-a"]).args(options.iter().flat_map(|option| ["-o", option]));
-    command.args(["-o", "ServerAliveCountMax=4", "--", host]);
+    // The user's later sessions must not hang on this one.
+    command.args(["-o", "ControlMaster=no", "-o", "ServerAliveCountMax=4", "--", host]);
     command
 }
 
@@ -291,6 +299,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How long a host may take to answer a login. ssh itself waits 15 s for the connection.
 pub(crate) const LOGIN: Duration = Duration::from_secs(40);
+
+/// How long Slurm may take to cancel jobs.
+const CANCEL: Duration = Duration::from_secs(20);
 
 /// How long a host may take to receive the program.
 const COPY: Duration = Duration::from_secs(300);
@@ -445,8 +456,11 @@ pub(crate) fn cancel_jobs(job: &str, only_waiting: bool) {
     let mut command = Command::new("scancel");
     command.args(["--quiet", "--name", job]).stdin(Stdio::null());
     command.args(only_waiting.then_some("--state=PENDING"));
+    command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     // Where it fails, nobody can be told: squeue shows jobs of this name.
-    drop(command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).status());
+    if let Ok(mut child) = command.spawn() {
+        drop(ended(&mut child, CANCEL, &Interrupt::default()));
+    }
 }
 
 #[cfg(test)]

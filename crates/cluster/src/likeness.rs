@@ -160,7 +160,8 @@ impl NodeLikeness {
                 (by.abs(), by / level, (ERRORS * error / level).max(NOTABLE))
             };
             let all: Vec<(f64, f64, f64)> = (0..groups.len()).map(deviation).collect();
-            missed = all.iter().map(|(_, _, missed)| *missed).max_by(f64::total_cmp);
+            let shares = all.iter().map(|(_, _, missed)| *missed);
+            missed = shares.max_by(f64::total_cmp).filter(|share| share.is_finite());
             // Of nodes that deviate alike, the last goes.
             let worst = (0..groups.len())
                 .filter(|place| all[*place].1.abs() > all[*place].2)

@@ -8,7 +8,7 @@
 //!
 //! *Failures.* In real time, a trial that fails on one node is measured on another one. If it
 //! fails there, too, the trial is at fault. Otherwise the node is: after [`MOST_FAILURES`] of them
-//! in a row it is lost. So it is after an error that no other try can mend.
+//! in a row it is lost. An error of [`Retry::Never`] loses the node at once.
 
 mod opening;
 mod references;
@@ -198,7 +198,7 @@ impl Workers {
         let tickets = self.dispatch.offer(trials.iter().cloned().zip(number..));
         let mut outcomes = BTreeMap::new();
         while outcomes.len() < trials.len() {
-            if let Err(error) = self.hand_out() {
+            if let Err(error) = self.hand_out(None) {
                 return tickets
                     .map(|ticket| outcomes.remove(&ticket).unwrap_or_else(|| Err(error.clone())))
                     .collect();
@@ -227,9 +227,18 @@ impl Workers {
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
         let Some(first) = rounds.iter().flatten().next() else { return Ok(()) };
-        let mut came = self.check_likeness(first, node, take)?;
+        // What came during a check is not measured once more.
+        let mut received: Vec<Wanted> = Vec::new();
+        let mut came = self.check_likeness(first, node, &mut |result| {
+            received.push((result.setting.clone(), result.effort));
+            take(result);
+        })?;
+        if came {
+            return Ok(());
+        }
         self.dispatch.withdraw();
-        let mut flying: Vec<&Wanted> = self.dispatch.in_flight().map(|(_, trial)| trial).collect();
+        let in_flight = self.dispatch.in_flight().map(|(_, trial)| trial);
+        let mut flying: Vec<&Wanted> = in_flight.chain(&received).collect();
         let mut new: Vec<(Wanted, u64)> = Vec::new();
         for round in rounds {
             let mut number = 0..;
@@ -242,15 +251,15 @@ impl Workers {
             }
         }
         self.dispatch.offer(new);
-        loop {
-            self.hand_out()?;
-            if came {
-                return Ok(());
-            }
+        // The rest of a round goes to the node that began it, if that is free.
+        let own = self.workers.iter().position(|worker| node == Some(&worker.node));
+        while !came {
+            self.hand_out(own)?;
             if let Some(result) = self.result() {
                 came = self.pass(result, first, node, take);
             }
         }
+        self.hand_out(None)
     }
 
     /// Passes a result on. True if it is that of the trial `first`, as [`Self::measure_first`]
@@ -290,13 +299,14 @@ impl Workers {
         Err(MeasureError::new(Retry::Never, format!("no node is left that measures{last}")))
     }
 
-    /// Gives trials that wait to workers that are idle, each a fair share.
-    fn hand_out(&mut self) -> Result<(), MeasureError> {
+    /// Gives trials that wait to workers that are idle, each a fair share, `own` first.
+    fn hand_out(&mut self, own: Option<usize>) -> Result<(), MeasureError> {
         self.check()?;
         if self.dispatch.waiting() == 0 {
             return Ok(());
         }
-        let idle = self.dispatch.idle();
+        let mut idle = self.dispatch.idle();
+        idle.sort_by_key(|worker| Some(*worker) != own);
         for (place, &worker) in idle.iter().enumerate() {
             let share = self.dispatch.waiting().div_ceil(idle.len() - place);
             // In real time what belongs together has consecutive numbers.

@@ -62,7 +62,9 @@ impl WorkingPlace {
             ))
         })?;
         let own = std::env::var("PATH").ok();
-        let paths: Vec<String> = self.path.iter().chain(&own).cloned().collect();
+        // An empty one would be the folder itself.
+        let paths = self.path.iter().chain(&own).filter(|path| !path.is_empty()).cloned();
+        let paths: Vec<String> = paths.collect();
         Ok(paths.join(":"))
     }
 }

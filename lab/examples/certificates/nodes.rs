@@ -105,12 +105,10 @@ impl Testbed for Nodes {
             waiting.extend((!new.is_empty()).then_some(new));
         }
         loop {
-            for place in 0..self.nodes.len() {
-                // The node of the round that has begun comes first, if it is free.
-                let place = match node.and_then(|name| name.parse().ok()) {
-                    Some(own) if place == 0 => own,
-                    _ => place,
-                };
+            // The node that began the round comes first.
+            let own: Option<usize> = node.and_then(|name| name.parse().ok());
+            let others = (0..self.nodes.len()).filter(|place| Some(*place) != own);
+            for place in own.into_iter().chain(others) {
                 if self.nodes[place].trials.is_empty()
                     && let Some(round) = waiting.pop_front()
                 {
@@ -126,8 +124,10 @@ impl Testbed for Nodes {
             self.begin(place, self.now, round);
             let outcome = self.measure(&setting, effort);
             let name = place.to_string();
-            let came =
-                (&setting, effort) == (&first.0, first.1) && node.is_none_or(|node| node == name);
+            // If its own node has it in flight, only that one's result counts.
+            let own_has =
+                own.is_some_and(|own| own != place && self.nodes[own].trials.contains(first));
+            let came = (&setting, effort) == (&first.0, first.1) && !own_has;
             take(NodeResult { node: name, setting, effort, outcome });
             if came {
                 return Ok(());

@@ -112,9 +112,12 @@ impl Workers {
     /// # Errors
     /// No node is left; why the last one is not. The user asked to stop.
     pub fn reopen(&mut self, request: &OpeningRequest<'_>) -> Result<(), NodeError> {
-        for worker in &mut self.workers {
+        for number in 0..self.workers.len() {
+            self.dispatch.lose(number);
+            let worker = &mut self.workers[number];
             (worker.asked, worker.opened) = (false, None);
         }
+        self.dispatch.withdraw();
         self.references = None;
         self.open(request, &[], &mut || ());
         self.keep_alike();
@@ -187,13 +190,12 @@ impl Workers {
                     cancel_jobs(&self.job, true);
                 }
             }
-            let nobody = (0..self.workers.len()).all(|number| !self.watch.has_heard(number));
-            if quiet && nobody && begin.elapsed() > QUEUED {
+            let greeted: Vec<bool> =
+                (0..self.workers.len()).map(|number| self.watch.has_heard(number)).collect();
+            if quiet && !greeted.contains(&true) && begin.elapsed() > QUEUED {
                 quiet = false;
                 queued();
             }
-            let greeted: Vec<bool> =
-                (0..self.workers.len()).map(|number| self.watch.has_heard(number)).collect();
             let Some((number, message)) = self.next() else { continue };
             match message {
                 Ok(FromWorker::Hello { protocol, version, host }) => {

@@ -2,6 +2,7 @@
 
 use super::{NodeDifference, NodeLoss, Wanted, Workers};
 use crate::likeness::{CHECK_EVERY, NodeLikeness, NodeScatter, REFERENCES};
+use crate::message::ToWorker;
 use pinwise_measure::{Effort, MeasureError, NodeResult, ProgramNote, Setting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -81,13 +82,16 @@ impl Workers {
             self.dispatch.withdraw();
             for worker in self.dispatch.idle() {
                 let asked = asked.entry(worker).or_default();
-                if judged.contains(&worker) && *asked < wanted {
+                if judged.contains(&worker)
+                    && *asked < wanted
+                    && let Some(ticket) = self.dispatch.hand_to(worker, trial.clone(), 0)
+                {
                     *asked += 1;
-                    let ticket = self.dispatch.offer([(trial.clone(), 0)]).start;
                     if let Some(known) = &mut self.references {
                         known.tickets.insert(ticket);
                     }
-                    self.hand_to(worker, 1);
+                    let trials = vec![trial.clone()];
+                    self.send(worker, ToWorker::Measure { ticket, number: 0, trials });
                 }
             }
             judged.retain(|worker| self.workers[*worker].alive);

@@ -130,10 +130,12 @@ fn the_first_node_opens_alone_and_the_others_get_what_it_found() {
     let first = names.iter().filter(|name| *name == "7").count();
     let others = names.iter().filter(|name| *name == "\"as 7\"").count();
     assert_eq!((first, others), (1, 2), "{names:?}");
-    // Something else, on the same nodes.
+    // Something else, on the same nodes. What one of them still had is forgotten.
+    all.dispatch.hand_to(0, pinned(0), 0).unwrap();
     let again = OpeningRequest { request: 8.into(), informed: None };
     all.reopen(&again).unwrap();
     assert!(all.workers.iter().map(name).all(|name| name == "8"));
+    assert_eq!((all.dispatch.idle().len(), all.dispatch.waiting()), (3, 0));
 }
 
 #[test]
@@ -230,7 +232,7 @@ fn a_round_is_measured_on_one_node() {
     while made < 24 {
         if let Some(result) = all.result() {
             all.pass(result, &round[0], None, &mut |result| made = keep(result));
-            all.hand_out().unwrap();
+            all.hand_out(None).unwrap();
         }
     }
     let of = |node: &str| -> Vec<Wanted> {
