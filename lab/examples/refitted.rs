@@ -4,8 +4,8 @@
 //!     cargo run --release -p pinwise-lab --example refitted -- ../shared/published [PROGRAM…]
 //!
 //! The descriptions are fitted to the speed-up at the number that the published search chose, too.
-//! Here the numbers that shape its curve are drawn anew (`DRAWN_ANEW`, and the lengths of stages), from
-//! half to twice what they are. Its length and its beginning stay. A description is kept if
+//! Here the numbers that shape its curve are drawn anew (`DRAWN_ANEW`, and the lengths of stages),
+//! from half to twice what they are. Its length and its beginning stay. A description is kept if
 //! its speed-up at the published best is within 5 % of the published one. Nothing else is looked
 //! at. The search then runs on those that are kept.
 

@@ -242,7 +242,7 @@ pub(crate) fn launch(
         }
         Nodes::Slurm { partition, .. } => {
             let mut command = Command::new("srun");
-            // In an allocation of the user's, srun would add steps to it, as many as that has tasks.
+            // In an allocation of the user's, srun would start as many workers as that has tasks.
             let given = std::env::vars_os().map(|(name, _)| name);
             for name in given.filter(|name| name.as_encoded_bytes().starts_with(b"SLURM_")) {
                 if name != "SLURM_CONF" {
