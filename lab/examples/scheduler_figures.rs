@@ -1,6 +1,6 @@
-//! Figures of the Thread Reinforcer paper that are no table, on the model: binding (figure 1),
-//! speed-ups (2), times of critical threads (3), why speed-ups change (4 to 7), and ferret with
-//! uneven stages (section II.D). It prints a part of docs/lab/fidelity-threads.md.
+//! What the figures of the Thread Reinforcer paper show, on the model. Figure 1 is about binding, 2
+//! about speed-ups, and 3 about times of critical threads. Figures 4 to 7 say why speed-ups change.
+//! Section II.D has ferret with uneven stages. It prints a part of docs/lab/fidelity-threads.md.
 //!
 //!     cargo run --release -p pinwise-lab --example scheduler_figures -- ../shared/published
 
@@ -116,7 +116,7 @@ fn measure<T: Send>(
     Ok(all.into_iter().flatten().collect())
 }
 
-/// The parameter for so many threads in all, or as many as the program can have below.
+/// The parameter that gives this number of threads in all, or the next lower possible number.
 fn parameter(subject: &Subject, threads: u32) -> u32 {
     (1..=threads).rev().find(|&n| subject.program.threads(n) <= threads.max(6)).unwrap_or(1)
 }

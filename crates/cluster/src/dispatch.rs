@@ -4,8 +4,8 @@
 //! it is in flight until its first result comes, or until its worker is lost: it waits again then.
 //! So each ticket has exactly one result, whatever dies and whatever comes late or twice.
 //!
-//! A trial that fails on one worker may be measured by another one instead
-//! ([`Dispatch::try_elsewhere`]): then it is known who is at fault, the trial or the worker.
+//! Another worker may measure a trial that failed on one ([`Dispatch::try_elsewhere`]). Its result
+//! says who is at fault: the trial or the worker.
 //!
 //! A worker takes trials whose tickets and numbers are consecutive: it knows all by the first.
 

@@ -4,10 +4,10 @@
 //! the node, by version and digest. If it is not there, a second one copies it: to another name
 //! first, so that a cut copy is never run. The last one runs `pinwise worker`.
 //!
-//! *Slurm.* One `srun` for each node asks for a node of its own, with all its CPUs and memory. The
-//! program has to be at its path there, as on a shared file system. All jobs of a campaign have one
-//! name, by which `scancel` ends what is left of them. A shell waits at a pipe for the death of the
-//! coordinator: then it ends them, those that wait in the queue too ([`JobGuard`]).
+//! *Slurm.* There is one `srun` for each node. It asks for a whole node. The program has to be at
+//! its path there, as on a shared file system. All jobs of a campaign have one name, by which
+//! `scancel` ends what is left of them. A shell waits at a pipe for the death of the coordinator:
+//! then it ends them, those that wait in the queue too ([`JobGuard`]).
 //!
 //! No child is in the terminal's process group: Ctrl-C reaches the coordinator alone, which ends
 //! the workers.

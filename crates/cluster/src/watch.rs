@@ -1,7 +1,7 @@
 //! Who is silent: a pure rule, used by both sides of a connection.
 //!
-//! A side is silent once nothing was heard from it for longer than it is waited for. But a process
-//! that was stopped itself heard nobody, whoever spoke: after a pause of its own it listens anew.
+//! A side is silent if it says nothing for a given time. But a process that was stopped itself
+//! heard nobody. So after a pause of its own, it counts from anew.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -129,6 +129,30 @@ pub struct Workers {
 }
 
 impl Workers {
+    /// Before any is connected.
+    fn without_nodes(
+        nodes: Nodes,
+        own: OwnProgram,
+        job: String,
+        messages: Receiver<(usize, Result<FromWorker, FrameError>)>,
+        interrupt: Interrupt,
+    ) -> Self {
+        Self {
+            nodes,
+            own,
+            job,
+            workers: Vec::new(),
+            messages,
+            dispatch: Dispatch::default(),
+            references: None,
+            lost: Vec::new(),
+            news: NodeNews::default(),
+            watch: Watch::new(SILENCE, Instant::now()),
+            interrupt,
+            _guard: None,
+        }
+    }
+
     /// Sets nodes aside that differ from the first one.
     fn keep_alike(&mut self) {
         let open: Vec<usize> = self.dispatch.workers().collect();

@@ -4,16 +4,14 @@
 //! what it found with their request.
 
 use super::{
-    ConnectedWorker, Heard, LAST_WORDS, MOST_AT_ONCE, MOST_MESSAGES, NodeError, NodeNews, SILENCE,
-    Workers, write_to,
+    ConnectedWorker, Heard, LAST_WORDS, MOST_AT_ONCE, MOST_MESSAGES, NodeError, Workers, write_to,
 };
-use crate::dispatch::Dispatch;
 use crate::launch::{
     JobGuard, LOGIN, LaunchedWorker, NodeLoss, OwnProgram, before_hello, cancel_jobs, ended, launch,
 };
 use crate::message::{FrameError, FromWorker, Opened, PROTOCOL, ToWorker, read_frame};
 use crate::node::Nodes;
-use crate::watch::{PING_EVERY, Watch};
+use crate::watch::PING_EVERY;
 use pinwise_measure::{Disturbances, Interrupt};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -52,20 +50,8 @@ impl Workers {
     ) -> Result<Self, NodeError> {
         let (sender, messages) = sync_channel(MOST_MESSAGES);
         let guard = matches!(nodes, Nodes::Slurm { .. }).then(|| JobGuard::new(&job));
-        let mut all = Self {
-            nodes: nodes.clone(),
-            own,
-            job,
-            workers: Vec::new(),
-            messages,
-            dispatch: Dispatch::default(),
-            references: None,
-            lost: Vec::new(),
-            news: NodeNews::default(),
-            watch: Watch::new(SILENCE, Instant::now()),
-            interrupt: interrupt.clone(),
-            _guard: guard,
-        };
+        let mut all = Self::without_nodes(nodes.clone(), own, job, messages, interrupt.clone());
+        all._guard = guard;
         let name = |number: usize| match nodes {
             Nodes::Ssh(hosts) => hosts[number].clone(),
             Nodes::Slurm { .. } => (number + 1).to_string(),

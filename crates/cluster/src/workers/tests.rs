@@ -58,20 +58,9 @@ impl Testbed for FakeNode {
 /// request says.
 fn workers(nodes: &[Measures]) -> Workers {
     let (sender, messages) = sync_channel(MOST_MESSAGES);
-    let mut all = Workers {
-        nodes: Nodes::Ssh(Vec::new()),
-        own: OwnProgram::read("/proc/self/exe".as_ref(), "1").unwrap(),
-        job: String::new(),
-        workers: Vec::new(),
-        messages,
-        dispatch: Dispatch::default(),
-        references: None,
-        lost: Vec::new(),
-        news: NodeNews::default(),
-        watch: Watch::new(SILENCE, Instant::now()),
-        interrupt: Interrupt::default(),
-        _guard: None,
-    };
+    let own = OwnProgram::read("/proc/self/exe".as_ref(), "1").unwrap();
+    let (nodes_named, interrupt) = (Nodes::Ssh(Vec::new()), Interrupt::default());
+    let mut all = Workers::without_nodes(nodes_named, own, String::new(), messages, interrupt);
     for (number, &measures) in nodes.iter().enumerate() {
         let (orders, input) = pipe().unwrap();
         let (output, answers) = pipe().unwrap();

@@ -16,7 +16,7 @@ pub struct Platform {
     pub costs: Costs,
     /// What else runs.
     pub daemons: Daemons,
-    /// Whether each thread of the program stays on one context: the one of its number, in turn.
+    /// Each thread of the program stays on one context. Threads take the contexts in turn.
     pub bound: bool,
 }
 
