@@ -360,9 +360,10 @@ fn jobs_that_wait_in_a_queue_are_told_and_end_with_their_coordinator() {
     assert!(!log.exists());
     kill(coordinator.pid(), KILL);
     coordinator.ended(PATIENCE);
-    wait_until(PATIENCE, "scancel", || log.exists());
-    let cancelled = fs::read_to_string(&log).unwrap();
-    assert!(cancelled.contains("--name pinwise-"), "{cancelled}");
+    // The shell makes the log first and writes its line then.
+    let cancelled = || fs::read_to_string(&log).unwrap_or_default();
+    wait_until(PATIENCE, "scancel", || cancelled().ends_with('\n'));
+    assert!(cancelled().contains("--name pinwise-"), "{}", cancelled());
     // The test's own srun does not know scancel.
     for pid in site.processes("sleep") {
         kill(pid, KILL);
