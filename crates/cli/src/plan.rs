@@ -1,7 +1,7 @@
 //! Plan files: on the command line, and beside the store.
 
 use crate::output::{Stdout, Usage, aside, read_input};
-use crate::store;
+use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo};
@@ -16,12 +16,15 @@ pub(crate) struct PlanArgument {
     /// A plan file, or the number of the campaign that found the plan
     #[arg(value_name = "PLAN")]
     path: PathBuf,
+    /// The store of that campaign [default: pinwise/pinwise.db in $XDG_DATA_HOME or ~/.local/share]
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
 }
 
 impl PlanArgument {
     /// A plan that pinwise itself wrote.
     pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self { path: path.to_owned(), store: None }
     }
 
     /// Reads the plan, and says on stderr what its search did not advise.
@@ -42,17 +45,20 @@ impl PlanArgument {
         Ok(plan)
     }
 
-    /// The plan of a campaign of the default store, if a number is given.
+    /// The plan of a campaign of the store, if a number is given.
     fn of_campaign(&self) -> anyhow::Result<Option<PathBuf>> {
         let number = self.path.to_str().and_then(|word| word.parse().ok());
         let Some(number) = number else { return Ok(None) };
-        let store = store::default_existing()?;
-        let campaign =
-            store.and_then(|store| store.get(CampaignId(number)).ok().map(|info| (store, info)));
+        let arguments = StoreArguments::at(self.store.as_deref());
+        let campaign = arguments
+            .open_existing()?
+            .and_then(|store| store.get(CampaignId(number)).ok().map(|info| (store, info)));
         let Some((store, info)) = campaign else {
+            let path = arguments.path()?;
             let none = format!(
-                "there is no file {number} and no campaign {number} in the default store \
-                 (pinwise campaign list): name the plan's file"
+                "there is no file {number} and no campaign {number} in {}: name the plan's file, \
+                 or the store with --store",
+                path.display()
             );
             return Err(Usage(none).into());
         };

@@ -9,7 +9,13 @@ use std::error::Error;
 use std::ffi::OsString;
 
 /// Without these a search goes on with a default that was surely not meant.
-const MEANT: [&str; 2] = ["--budget", "--metric"];
+const MEANT: [&str; 3] = ["--budget", "--metric", "--store"];
+
+/// The option of `command` that `word` is, if hardly any other program has one of its name.
+fn meant<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
+    let named = |known: &&clap::Arg| known.get_long() == option(word).strip_prefix("--");
+    command.get_arguments().find(named).filter(|_| MEANT.contains(&option(word)))
+}
 
 /// The line; `None` for what is no error but an answer: help and the version.
 pub(crate) fn refusal(error: &clap::Error, root: &Command, words: &[OsString]) -> Option<Usage> {
@@ -94,12 +100,21 @@ fn without_dashes(error: &clap::Error, command: &Command, words: &[String]) -> O
     }
     let line =
         |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    let (options, program) = (line(&words[1..at]), &words[at..]);
+    let (mut options, mut program) = (words[1..at].to_vec(), Vec::new());
+    let mut rest = words[at..].iter();
+    while let Some(word) = rest.next() {
+        match meant(command, word) {
+            None => program.push(word.clone()),
+            Some(_) if word.contains('=') => options.push(word.clone()),
+            Some(_) => options.extend([Some(word), rest.next()].into_iter().flatten().cloned()),
+        }
+    }
+    let options = line(&options);
     // Words for whole programs. Each may have its own --.
     let apart = command.get_name() == "pairs" && program.iter().all(|word| !word.starts_with('-'));
     let program = match apart {
         true => program.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" -- "),
-        false => line(program),
+        false => line(&program),
     };
     Some(format!(
         "'{refused}' is not an option of {}: put a program after --, as in: pinwise \
@@ -113,13 +128,9 @@ pub(crate) fn misplaced_option(root: &Command, words: &[OsString]) -> Option<Str
     let words = texts(words);
     let (command, path) = named(root, &words);
     let (before, program) = words.split_at(words.iter().position(|word| word == "--")?);
-    let of_command = |word: &str| {
-        let mut options = command.get_arguments().filter_map(|known| known.get_long());
-        MEANT.contains(&word) && options.any(|long| word.strip_prefix("--") == Some(long))
-    };
     // Another -- is the program's own, and so is what stands behind it.
     let found = program[1..].iter().skip(1).take_while(|word| *word != "--").find(|word| {
-        of_command(option(word)) && !before.iter().any(|other| option(other) == option(word))
+        meant(command, word).is_some() && !before.iter().any(|other| option(other) == option(word))
     })?;
     Some(format!(
         "{} stands behind --, so {} gets it; an option of {path} goes before --",
@@ -198,8 +209,8 @@ mod tests {
                 "unexpected argument '--machin'; did you mean --machine?",
             ),
             (
-                "pinwise apply 1 --store s.db",
-                "unexpected argument '--store'; see pinwise apply --help",
+                "pinwise doctor --store s.db",
+                "unexpected argument '--store'; see pinwise doctor --help",
             ),
             ("pinwise plce", "there is no command 'plce'; did you mean place?"),
             ("pinwise pa", "'pa' may mean pairs or paths; see pinwise --help"),
@@ -249,6 +260,10 @@ mod tests {
             ("pinwise place ./prog --flag", "pinwise place -- ./prog --flag"),
             ("pinwise place --budget 5s pigz -k f", "pinwise place --budget 5s -- pigz -k f"),
             ("pinwise tun pigz", "pinwise tun -- pigz"),
+            (
+                "pinwise place ./prog 3 --store=s.db -k --budget 20s x",
+                "pinwise place --store=s.db --budget 20s -- ./prog 3 -k x",
+            ),
             ("pinwise run plan.toml pigz -p 2", "pinwise run plan.toml -- pigz -p 2"),
         ] {
             let line = of(line).unwrap();

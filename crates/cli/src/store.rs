@@ -19,11 +19,6 @@ pub(crate) fn undo_notes() -> Result<PathBuf, Usage> {
     Ok(data_folder("set XDG_DATA_HOME to a folder you may write to")?.join("applied"))
 }
 
-/// The store that commands find by themselves, if there is one.
-pub(crate) fn default_existing() -> anyhow::Result<Option<Store>> {
-    StoreArguments { store: None }.open_existing()
-}
-
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
@@ -33,6 +28,11 @@ pub(crate) struct StoreArguments {
 }
 
 impl StoreArguments {
+    /// This file, or the one that commands find by themselves.
+    pub(crate) fn at(file: Option<&Path>) -> Self {
+        Self { store: file.map(Path::to_owned) }
+    }
+
     /// The file, which need not exist.
     pub(crate) fn path(&self) -> anyhow::Result<PathBuf> {
         if let Some(path) = &self.store {

@@ -334,7 +334,8 @@ fn the_number_of_a_campaign_that_does_not_exist_is_bad_usage() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(
-        errors.starts_with("pinwise: there is no file 7 and no campaign 7 in the default store "),
+        errors.starts_with("pinwise: there is no file 7 and no campaign 7 in /")
+            && errors.ends_with("pinwise.db: name the plan's file, or the store with --store\n"),
         "{errors}"
     );
 }

@@ -222,6 +222,7 @@ fn outcome_notes() -> Vec<OutcomeNote> {
     let mut notes = every!(OutcomeNote:
         AsFound { apart: Some(0.123), windows: 12, after: 120, drifted: true, gain: None }
         Drift { change: -0.123, n: 120 }
+        Stalled { seconds: 92.3, of: 184.6 }
         Program { 0: ProgramNote::MaybeTotal }
     );
     let found = [(None, None), (Some(0.123), None), (Some(-0.123), gain(0.345))];
@@ -550,7 +551,9 @@ fn last_comparison_note_weakens(note: &LastComparisonNote) -> bool {
 
 fn outcome_note_weakens(note: &OutcomeNote) -> bool {
     match note {
-        OutcomeNote::AsFound { .. } | OutcomeNote::Drift { .. } => true,
+        OutcomeNote::AsFound { .. } | OutcomeNote::Drift { .. } | OutcomeNote::Stalled { .. } => {
+            true
+        }
         OutcomeNote::Program(note) => program_note_weakens(note),
     }
 }

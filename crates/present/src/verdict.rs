@@ -98,14 +98,17 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
             figures::better_or_worse(*change),
             figures::counted(*n as u64, "window")
         )),
+        OutcomeNote::Stalled { seconds, of } => {
+            let [stalled, all] =
+                [seconds, of].map(|s| figures::duration(Duration::from_secs_f64(*s)));
+            format!("The disk or other programs held it up for {stalled} of {all}: repeat.")
+        }
         OutcomeNote::Program(met) => sentence(&note(met)),
     }
 }
 
 /// The verdict of `outcome`.
 pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Verdict {
-    // BlackBox measures few assignments: its verdict covers these alone.
-    let few = outcome.forecast.is_some();
     let (heading, reason) = match outcome.verdict {
         PlacementVerdict::Pin => {
             let gain = outcome
@@ -119,11 +122,18 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
             let reason = format!("the best assignment beats unpinned{gain}.{unshown}");
             return Verdict { heading: "Pin", reason };
         }
-        PlacementVerdict::KeepDefault if few => {
-            ("Keep the default", "none of the assignments measured is better than unpinned.")
-        }
         PlacementVerdict::KeepDefault => {
-            ("Keep the default", "no assignment is better than unpinned.")
+            let [seen, all] = [outcome.cost.classes.to_string(), outcome.assignments.clone()];
+            let reason = match seen == all {
+                true => "no assignment is better than unpinned.".to_owned(),
+                // The verdict covers what was measured, and nothing else.
+                false => format!(
+                    "none of the assignments measured ({} of {}) is better than unpinned.",
+                    figures::group(&seen),
+                    figures::group(&all)
+                ),
+            };
+            return Verdict { heading: "Keep the default", reason };
         }
         PlacementVerdict::Undecided
             if outcome.best.is_none() && info.state != CampaignState::Finished =>

@@ -49,7 +49,7 @@ pub(crate) struct Apply {
     #[arg(long, conflicts_with = "undo")]
     set: bool,
     /// Restore the affinities from before the first plan was applied
-    #[arg(long, conflicts_with_all = ["path", "watch", "force"])]
+    #[arg(long, conflicts_with_all = ["path", "store", "watch", "force"])]
     undo: bool,
     /// Pin threads as they appear, until the program ends or Ctrl-C
     #[arg(long, conflicts_with = "json")]

@@ -1,9 +1,12 @@
 //! The notes that qualify the verdict of an outcome.
 
-use super::{Drift, Outcome, PlacementVerdict};
+use super::{Drift, Outcome, PlacementVerdict, SearchCost};
 use crate::Gain;
 use pinwise_measure::ProgramNote;
 use serde::Serialize;
+
+/// A search of which this part stood still saw much less than its budget promised. A choice.
+const MUCH_STALLED: u32 = 4;
 
 impl Outcome {
     /// Notes that qualify the verdict. A model is in no placement before it is placed.
@@ -12,7 +15,12 @@ impl Outcome {
         let drift = self.drift.as_ref().filter(|drift| drift.significant);
         let drift = drift.map(|&Drift { change, n, .. }| OutcomeNote::Drift { change, n });
         let disturbed = self.notes.iter().cloned().map(OutcomeNote::Program);
-        found.into_iter().chain(disturbed).chain(drift).collect()
+        let SearchCost { stalled, time, .. } = self.cost;
+        let stalled =
+            (!simulated && !stalled.is_zero() && MUCH_STALLED * stalled >= time).then(|| {
+                OutcomeNote::Stalled { seconds: stalled.as_secs_f64(), of: time.as_secs_f64() }
+            });
+        found.into_iter().chain(disturbed).chain(stalled).chain(drift).collect()
     }
 
     fn found_note(&self) -> Option<OutcomeNote> {
@@ -52,6 +60,13 @@ pub enum OutcomeNote {
         change: f64,
         /// Its measurements.
         n: usize,
+    },
+    /// The machine or the program stood still for a quarter of the search or longer.
+    Stalled {
+        /// For how many seconds.
+        seconds: f64,
+        /// The whole search, in seconds.
+        of: f64,
     },
     /// A note on what disturbed the measurements.
     #[serde(untagged)]

@@ -172,6 +172,26 @@ fn a_cost_is_shown_as_a_cost_and_the_default_may_be_best() {
 }
 
 #[test]
+fn a_verdict_covers_what_was_measured_and_says_what_held_up_the_search() {
+    let unit = Unit::rate("packets/s");
+    let mut kept = Outcome {
+        verdict: PlacementVerdict::KeepDefault,
+        assignments: "12345".into(),
+        ..outcome(unit.clone(), 1.72e6)
+    };
+    kept.cost.stalled = Duration::from_secs(3);
+    let info = campaign(unit);
+    assert_eq!(
+        verdict(&info, &question(), &kept).to_string(),
+        "Keep the default: none of the assignments measured (2 of 12,345) is better than unpinned."
+    );
+    let held_up = "The disk or other programs held it up for 3 s of 12 s: repeat.";
+    assert_eq!(notes(&info, &kept), [held_up]);
+    kept.cost.stalled = Duration::from_millis(2999);
+    assert_eq!(notes(&info, &kept), [""; 0]);
+}
+
+#[test]
 fn without_anything_measured_nothing_is_claimed() {
     let unit = Unit::rate("ops/s");
     let nothing = Outcome {
