@@ -19,14 +19,16 @@ use pinwise_topology::Machine;
 /// Runs all checks. Takes about a second, most of it to measure the noise of repeated measurements.
 /// Asks `cancelled` at least every 20 ms; if it returns true the result is `None`.
 pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Finding>> {
+    let hardware_counters = permission::events(CountedEvents::Hardware);
+    let counters = counters::counters(&hardware_counters);
     let mut findings = vec![
         permission::affinity(),
         permission::fifo(),
         permission::capabilities(),
-        permission::events(CountedEvents::Hardware),
+        hardware_counters,
         permission::events(CountedEvents::Software),
         permission::events(CountedEvents::BranchRecords),
-        counters::counters(),
+        counters,
         permission::tracefs(),
         permission::bpf(),
         permission::monitor(),

@@ -38,7 +38,8 @@ pub fn nodes_outlook(outlook: &NodesOutlook) -> String {
     };
     format!(
         "{count}: {time}\nif a node dies, what it measures then is measured again on another one; \
-         every result that arrived is stored\n"
+         every result that arrived is stored\nno node was contacted: the search finds out whether \
+         each can be reached\n"
     )
 }
 

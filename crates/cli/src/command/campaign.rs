@@ -357,6 +357,10 @@ fn show(one: &One) -> anyhow::Result<()> {
     let answer = pinwise_jobs::answer(info.id, &caller, &store)
         .map_err(|error| events::explained(error, &caller, &store))?;
     print_answer(&store, &answer, one)?;
+    if let Some(whole) = info.new.parent.as_ref().filter(|_| !one.json) {
+        let [id, whole] = [info.id.0, whole.id.0];
+        output::aside(&format!("note: campaign {id} is a part of campaign {whole}"));
+    }
     if !one.json && !info.new.command.is_empty() {
         // The list has the begin of it only.
         let command = shell(&info.new.command);

@@ -4,9 +4,16 @@ use super::Finding;
 use pinwise_counters::{CountError, CountSource, PerfSource, SoftwareSource};
 use pinwise_linux::sys::CountedModes;
 
-/// Tries every event that pinwise knows.
-pub(super) fn counters() -> Finding {
-    judge_counters(&PerfSource::open(), &SoftwareSource::open())
+/// Tries every event that pinwise knows. `hardware` is what another check found of the processor's
+/// counters: an error that it has already is not repeated.
+pub(super) fn counters(hardware: &Finding) -> Finding {
+    let mut found = judge_counters(&PerfSource::open(), &SoftwareSource::open());
+    if let Finding::Counters { error, .. } = &mut found
+        && !hardware.is_ok()
+    {
+        *error = None;
+    }
+    found
 }
 
 fn judge_counters(hardware: &Result<PerfSource, CountError>, software: &SoftwareSource) -> Finding {
@@ -24,7 +31,7 @@ fn judge_counters(hardware: &Result<PerfSource, CountError>, software: &Software
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::FindingState;
+    use crate::doctor::{CountedEvents, FindingState};
     use pinwise_counters::{ProcCounts, UncountedReason};
     use pinwise_measure::CounterEvent;
 
@@ -40,5 +47,15 @@ mod tests {
         assert!(hardware.is_empty() && software.contains(&CounterEvent::PageFaults));
         assert!(uncounted.iter().all(|one| one.reason == UncountedReason::NotInProc));
         assert_eq!(software.len() + uncounted.len(), 4);
+    }
+
+    #[test]
+    fn what_another_check_says_of_the_processor_is_not_repeated() {
+        let events = CountedEvents::Hardware;
+        let found = counters(&Finding::EventsAbsent { events });
+        let Finding::Counters { error, uncounted, .. } = &found else { panic!("{found:?}") };
+        assert_eq!(*error, None);
+        let of_kernel = uncounted.iter().any(|one| one.reason == UncountedReason::NotInProc);
+        assert!(of_kernel || found.is_ok(), "{found:?}");
     }
 }

@@ -54,7 +54,7 @@ pub enum Finding {
         hardware: Vec<NamedEvent>,
         /// The processor's count what the kernel does for the program, too.
         with_kernel: bool,
-        /// Why the processor's count none, and what to do.
+        /// Why the processor's count none, and what to do, if no other finding says it.
         error: Option<String>,
         /// By the kernel.
         software: Vec<CounterEvent>,
@@ -327,10 +327,9 @@ impl Finding {
             | Self::NumaBalancing { .. }
             | Self::Quota { .. } => FindingState::Warning,
             Self::Capabilities { lacking, .. } => unless(lacking.is_empty(), FindingState::Missing),
-            Self::Counters { hardware, uncounted, .. } => unless(
-                !hardware.is_empty() && !uncounted.iter().any(is_mendable),
-                FindingState::Missing,
-            ),
+            Self::Counters { error, uncounted, .. } => {
+                unless(error.is_none() && !uncounted.iter().any(is_mendable), FindingState::Missing)
+            }
             Self::Monitor { refused, .. } => unless(refused.is_empty(), FindingState::Missing),
             Self::Governors { contexts } => {
                 unless(contexts.keys().all(|name| name == "performance"), FindingState::Warning)

@@ -16,10 +16,9 @@ impl Outcome {
         let drift = drift.map(|&Drift { change, n, .. }| OutcomeNote::Drift { change, n });
         let disturbed = self.notes.iter().cloned().map(OutcomeNote::Program);
         let SearchCost { stalled, time, .. } = self.cost;
-        let stalled =
-            (!simulated && !stalled.is_zero() && MUCH_STALLED * stalled >= time).then(|| {
-                OutcomeNote::Stalled { seconds: stalled.as_secs_f64(), of: time.as_secs_f64() }
-            });
+        let much = !simulated && !stalled.is_zero() && MUCH_STALLED * stalled >= time;
+        let [seconds, of] = [stalled, time].map(|time| time.as_secs_f64());
+        let stalled = much.then_some(OutcomeNote::Stalled { seconds, of });
         found.into_iter().chain(disturbed).chain(stalled).chain(drift).collect()
     }
 
