@@ -20,8 +20,8 @@
 use crate::parallel::each;
 use pinwise_campaign::Store;
 use pinwise_jobs::{
-    Caller, JobError, ModelledProgram, Silent, ThreadsAnswer, ThreadsMethod, ThreadsProgram,
-    ThreadsRequest, run,
+    Caller, Confirmation, JobError, ModelledProgram, Silent, ThreadsAnswer, ThreadsMethod,
+    ThreadsProgram, ThreadsRequest, run,
 };
 use pinwise_measure::MeasureError;
 use pinwise_placement::{LastComparisonVerdict, Way};
@@ -288,7 +288,10 @@ impl Announced {
             compared: shown.map(|shown| shown.compared.n),
             verdict: shown.map_or(LastComparisonVerdict::Undecided, |shown| shown.choice),
             gain: gain.map(|gain| (gain.low, gain.high)),
-            fewest: found.advice.as_ref().map(|advice| advice.between),
+            fewest: answer
+                .outcome
+                .advice(found, shown.and_then(Confirmation::compared_numbers))
+                .map(|advice| advice.between),
             measurements: (answer.outcome.probes.len() + answer.outcome.set_aside.total() + rounds)
                 as u64,
         })

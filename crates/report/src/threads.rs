@@ -55,7 +55,7 @@ impl<'a> ThreadsSearch<'a> {
             Err(why) => (no_number(info, why.as_ref()), None),
         };
         let found = outcome.found.as_ref().ok();
-        let advice = found.and_then(|found| ThreadsOutcome::advice(found, numbers));
+        let advice = found.and_then(|found| outcome.advice(found, numbers));
         let contexts = outcome.question.contexts;
         let open = advice.and_then(|found| fewer_threads(found.threads, &found.open, contexts));
         let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);

@@ -270,13 +270,19 @@ impl ThreadsOutcome {
     ) -> NumberEstimate {
         let n = found.parameter;
         let threads = self.threads_of(n).unwrap_or(found.threads);
-        NumberEstimate { n, threads, advice: Self::advice(found, compared) }
+        NumberEstimate { n, threads, advice: self.advice(found, compared) }
     }
 
     /// How sure the number is, by the probes. What fresh windows `compared` is taken from there:
-    /// the program may have come into another phase between the probes.
-    pub fn advice(found: &FoundNumber, compared: Option<ComparedNumbers>) -> Option<NumberAdvice> {
-        let advice = found.advice.clone()?;
+    /// the program may have come into another phase between the probes. `None` beside other
+    /// programs: a short probe has more or less of their load than the probe before it, so
+    /// intervals of probes do not hold.
+    pub fn advice(
+        &self,
+        found: &FoundNumber,
+        compared: Option<ComparedNumbers>,
+    ) -> Option<NumberAdvice> {
+        let advice = found.advice.clone().filter(|_| self.others.is_none())?;
         let Some(ComparedNumbers { pair, gain, announced }) = compared else { return Some(advice) };
         let [value, low, high] = [gain.mean, gain.low, gain.high].map(|gain| 1.0 + gain);
         Some(advice.as_compared(pair, Interval { value, low, high }, announced))

@@ -395,7 +395,7 @@ impl ThreadsJson {
         let stopped = outcome.stopped(found, compared.is_some()).tagged();
         Self {
             unconfirmed: outcome.estimate(found, compared).unconfirmed(),
-            estimate: ThreadsOutcome::advice(found, compared),
+            estimate: outcome.advice(found, compared),
             stopped_because: vec![stopped],
             ..self
         }
