@@ -331,8 +331,14 @@ impl RivalPairings {
         Some(Self { better: better.collect(), best })
     }
 
+    /// Another pairing is better no more often than the confidence leaves out. The verdict *alone*
+    /// excludes what the two-sided intervals of all pairs exclude: these stand beside it.
     pub(crate) fn is_decided(&self, question: &PairsQuestion) -> bool {
-        self.better.len() as f64 <= (1.0 - question.confidence) * RIVALS as f64
+        let left_out = match self.best.pairs.is_empty() {
+            true => (1.0 - question.confidence) / 2.0,
+            false => 1.0 - question.confidence,
+        };
+        self.better.len() as f64 <= left_out * RIVALS as f64
     }
 
     /// The pairing that is most often better.
@@ -468,6 +474,28 @@ mod tests {
         // Two slots: the pair, and the one alone.
         let expected = (1.0 / 1.2 + 1.0 / 1.3 + 1.0) / 2.0;
         assert!((outcome.per_slot.unwrap().value - expected).abs() < 1e-9);
+    }
+
+    /// Two programs that lose about as much beside each other as sharing gains.
+    #[test]
+    fn alone_is_no_verdict_where_an_interval_that_is_shown_allows_a_gain() {
+        let (mut alone, mut undecided) = (0, 0);
+        for seed in 1..=60 {
+            let pair = vec![vec![2.0, 2.02], vec![2.03, 2.0]];
+            let records = records_of(&mut Noisy::new(pair, 0.02, seed), 6);
+            let outcome = PairsOutcome::of(&records, 2, &question());
+            let high = outcome.pairs.iter().find(|pair| pair.programs == [0, 1]).unwrap();
+            let high = high.weighted_speedup.high.unwrap();
+            match outcome.verdict {
+                PairsVerdict::Alone => {
+                    alone += 1;
+                    // Both are drawn, 200 and 1,000 times.
+                    assert!(high < 1.0 + AS_GOOD + 0.003, "{outcome:?}");
+                }
+                _ => undecided += 1,
+            }
+        }
+        assert!(alone > 5 && undecided > 5, "{alone} alone, {undecided} not");
     }
 
     #[test]
