@@ -328,12 +328,14 @@ impl LastComparison {
     }
 
     /// Notes on it: others kept the machine busy, it ended before its time, it had little time.
-    pub fn notes(&self) -> Vec<LastComparisonNote> {
+    /// An undecided `verdict` says itself that more time would decide it.
+    pub fn notes(&self, verdict: LastComparisonVerdict) -> Vec<LastComparisonNote> {
         let rounds = self.rounds.count() as u64;
+        let decided = verdict != LastComparisonVerdict::Undecided;
         let ended = match &self.cut_short {
             Some(reason) => Some(LastComparisonNote::CutShort { rounds, reason: reason.clone() }),
             // If only the default takes part, more rounds make no sense.
-            None => (rounds < GOOD_ROUNDS && self.rounds.ways().len() > 1)
+            None => (decided && rounds < GOOD_ROUNDS && self.rounds.ways().len() > 1)
                 .then_some(LastComparisonNote::FewRounds { rounds }),
         };
         let missing = self.missing.iter().cloned();

@@ -84,7 +84,8 @@ fn compared(rounds: usize, taken: impl Fn(u64) -> f64, lost: bool) -> LastCompar
 fn a_comparison_of_few_rounds_or_among_others_says_so() {
     let enough = GOOD_ROUNDS as usize;
     let quiet = compared(enough, |_| 0.01, false);
-    assert_eq!((quiet.notes(), quiet.others()), (Vec::new(), None));
+    let number = LastComparisonVerdict::Number;
+    assert_eq!((quiet.notes(number), quiet.others()), (Vec::new(), None));
     assert_eq!(quiet.rounds.count(), enough);
     let gain = quiet.rounds.gain(Way::Placed, Way::Default).unwrap();
     assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.9, "{gain:?}");
@@ -96,8 +97,10 @@ fn a_comparison_of_few_rounds_or_among_others_says_so() {
         LastComparisonNote::WindowsMissing { windows: 4, error: lost },
         LastComparisonNote::FewRounds { rounds: 4 },
     ];
-    assert_eq!(busy.notes(), notes);
-    let text = busy.notes().iter().map(last_comparison_note).collect::<Vec<_>>();
+    assert_eq!(busy.notes(number), notes);
+    // The verdict has it.
+    assert_eq!(busy.notes(LastComparisonVerdict::Undecided), notes[..2]);
+    let text = busy.notes(number).iter().map(last_comparison_note).collect::<Vec<_>>();
     assert!(text[0].contains("80 %") && text[2].contains("only 4 rounds"), "{text:?}");
     assert!(busy.rounds.gain(Way::Number, Way::Default).is_none());
 }
@@ -106,7 +109,10 @@ fn a_comparison_of_few_rounds_or_among_others_says_so() {
 fn a_round_in_which_others_starve_a_window_does_not_count() {
     let burst = compared(12, |window| if window == 4 { 0.9 } else { 0.0 }, false);
     assert_eq!((burst.rounds.count(), burst.starved), (11, 1));
-    assert_eq!(burst.notes(), [LastComparisonNote::RoundsStarved { rounds: 1, of: 12 }]);
+    assert_eq!(
+        burst.notes(LastComparisonVerdict::Number),
+        [LastComparisonNote::RoundsStarved { rounds: 1, of: 12 }]
+    );
     let first = compared(12, |window| if window == 1 { 0.9 } else { 0.0 }, false);
     assert_eq!((first.rounds.count(), first.starved), (11, 1), "judged after the fact");
     let steady = compared(12, |_| 0.9, false);

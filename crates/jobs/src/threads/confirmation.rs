@@ -90,7 +90,7 @@ impl Confirmation {
 
     /// Notes on the comparison.
     pub fn notes(&self) -> Vec<LastComparisonNote> {
-        let notes = self.comparison.notes().into_iter();
+        let notes = self.comparison.notes(self.choice).into_iter();
         // The verdict already says why there is no gain.
         let said = |note: &LastComparisonNote| match note {
             LastComparisonNote::CutShort { reason: Unmeasured::Jumped { .. }, .. } => true,

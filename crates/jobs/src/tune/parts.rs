@@ -126,7 +126,7 @@ fn place_and_compare(
     let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
     let mut left_undone = Vec::new();
     let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
-    notes.extend(comparison.notes());
+    notes.extend(comparison.notes(choice));
     match program.leave(parameter.unwrap_or(n)) {
         Ok(true) => notes.push(LastComparisonNote::Set {
             n: parameter.unwrap_or(n),

@@ -184,6 +184,9 @@ fn a_command_that_always_fails_is_given_up_with_its_complaint() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("no route") && error.contains("exit status: 1"), "{error}");
+    let silent = open("cmd:false", &impatient(), &mut Streams::default()).unwrap_err().to_string();
+    let why = "'false' ended with exit status: 1 and printed nothing: it must print a number";
+    assert!(silent.ends_with(why), "{silent}");
 }
 
 #[test]

@@ -288,6 +288,8 @@ fn no_progress_is_an_error_that_says_with_how_many() {
         "no progress in 0.15 s with 2 threads: probe longer (--window), start later (--after), or \
          choose another --metric"
     );
+    let one = SpeedSearchError::Idle { threads: 1, cost: Duration::from_millis(440) };
+    assert!(one.to_string().starts_with("no progress in 0.44 s with 1 thread: "), "{one}");
 }
 
 /// Speeds at any moment are those of the contexts at work; how 128 pieces divide decides.
