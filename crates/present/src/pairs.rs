@@ -28,6 +28,9 @@ pub struct PairsFindings<'a> {
     pub model: Option<&'a CounterModel>,
 }
 
+/// Pairs that a sentence names at most.
+const MOST_APART: usize = 3;
+
 impl PairsFindings<'_> {
     /// Who runs beside whom, in one sentence or two: the first line of the answer.
     pub fn verdict(&self) -> String {
@@ -120,6 +123,7 @@ impl PairsFindings<'_> {
             let so = if self.busy { ", under this load" } else { ": run it alone" };
             sentences.push(format!("{name} loses beside every other program{so}."));
         }
+        sentences.extend(self.kept_apart());
         if let [best, .., worst] = &outcome.neighbours[..]
             && self.names.len() > 2
         {
@@ -132,6 +136,34 @@ impl PairsFindings<'_> {
             ));
         }
         sentences
+    }
+
+    /// The pairs that lose beyond their intervals, the worst first, unless another sentence names
+    /// their programs.
+    fn kept_apart(&self) -> Option<String> {
+        let outcome = self.outcome;
+        if self.names.len() < 3 || outcome.verdict == PairsVerdict::Alone {
+            return None;
+        }
+        let loses = |pair: &&PairOutcome| {
+            pair.programs[0] != pair.programs[1]
+                && pair.weighted_speedup.is_below(1.0)
+                && !pair.programs.iter().any(|program| outcome.apart.contains(program))
+        };
+        let losing: Vec<&PairOutcome> = self.best_first().into_iter().rev().filter(loses).collect();
+        let named = |pair: &&PairOutcome| {
+            let [one, other] = pair.programs.map(|program| &self.names[program]);
+            format!("{one} and {other} ({})", ratio(pair.weighted_speedup.value))
+        };
+        let first: Vec<String> = losing.iter().take(MOST_APART).map(named).collect();
+        let more = match losing.len().saturating_sub(MOST_APART) {
+            0 => String::new(),
+            more => format!(" and {}", figures::counted(more as u64, "other pair")),
+        };
+        let load =
+            if self.busy { "Under this load, these lose" } else { "Keep these apart, which lose" };
+        let list = first.join(", ");
+        (!first.is_empty()).then(|| format!("{load} beside each other: {list}{more}."))
     }
 
     /// `run a beside b, c beside d; run e alone`
@@ -158,17 +190,20 @@ impl PairsFindings<'_> {
     }
 
     /// The head of [`Self::pair_row`].
-    pub const PAIR_HEAD: [&'static str; 6] =
-        ["pair", "weighted speed-up", "interval", "speed-up", "unfairness", "runs"];
+    pub const PAIR_HEAD: [&'static str; 7] =
+        ["pair", "weighted speed-up", "interval", "speed-up", "interval", "unfairness", "runs"];
 
     /// A pair in a table.
-    pub fn pair_row(&self, pair: &PairOutcome) -> [String; 6] {
+    pub fn pair_row(&self, pair: &PairOutcome) -> [String; 7] {
         let [one, other] = pair.programs;
+        // The model's error is known of the weighted speed-up alone.
+        let speedup = if pair.is_predicted() { String::new() } else { ends(&pair.speedup, ratio) };
         [
             format!("{} beside {}", self.names[one], self.names[other]),
             ratio(pair.weighted_speedup.value),
             ends(&pair.weighted_speedup, ratio),
             ratio(pair.speedup.value),
+            speedup,
             ratio(pair.unfairness.value),
             match pair.is_predicted() {
                 true => "predicted".to_owned(),
@@ -419,10 +454,55 @@ mod tests {
         };
         let cells = [1, 2].map(|other| findings.cell(0, other).unwrap());
         assert_eq!(cells, ["1.14", "~1.14"]);
-        assert_eq!(findings.pair_row(&outcome.pairs[2])[5], "predicted");
+        let row = |pair| findings.pair_row(&outcome.pairs[pair]);
+        assert_eq!((row(2)[4].as_str(), row(2)[6].as_str()), ("", "predicted"));
+        assert_eq!((row(1)[4].as_str(), row(1)[6].as_str()), ("1.00 to 1.20", "2 + 2"));
         let said = findings.sentences().join(" ");
         let expected = "1 of 3 pairs saved: a model of 16 programs predicts them from runs alone, \
                         each to within 0.74 (the largest error of 16 programs).";
         assert!(said.contains(expected), "{said}");
+    }
+
+    #[test]
+    fn pairs_that_lose_are_named_unless_their_program_is() {
+        let names = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let pair = |programs, value: f64| {
+            let number = Resampled { value, low: Some(value - 0.05), high: Some(value + 0.05) };
+            PairOutcome {
+                programs,
+                weighted_speedup: number,
+                speedup: number,
+                unfairness: number,
+                slowdowns: [number; 2],
+                runs: [2, 2],
+            }
+        };
+        let said = |pairs: Vec<PairOutcome>, busy| {
+            let mut outcome = PairsOutcome::of(&[], 5, &PairsQuestion::default());
+            (outcome.pairs, outcome.apart) = (pairs, vec![4]);
+            let findings = PairsFindings {
+                outcome: &outcome,
+                names: &names,
+                commands: &names,
+                confidence: 0.95,
+                busy,
+                unfinished: false,
+                model: None,
+            };
+            findings.kept_apart()
+        };
+        let two = vec![
+            pair([0, 0], 0.5),
+            pair([0, 1], 0.9),
+            pair([1, 2], 0.7),
+            pair([2, 3], 0.96),
+            pair([0, 4], 0.6),
+        ];
+        let list = "beside each other: b and c (0.70), a and b (0.90).";
+        assert_eq!(said(two.clone(), false), Some(format!("Keep these apart, which lose {list}")));
+        assert_eq!(said(two.clone(), true), Some(format!("Under this load, these lose {list}")));
+        let four = [two, vec![pair([0, 2], 0.8), pair([1, 3], 0.85)]].concat();
+        assert!(said(four, false).unwrap().ends_with(", b and d (0.85) and 1 other pair."));
+        assert_eq!(said(vec![pair([0, 1], 0.96)], false), None);
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn text(answer: &PairsAnswer, files: Files<'_>, width: usize) -> Stri
     let best_first = findings.best_first();
     let rows: Vec<Vec<String>> =
         few(&best_first).into_iter().map(|pair| findings.pair_row(pair).to_vec()).collect();
-    text += &table(&PairsFindings::PAIR_HEAD, rows, &[0], width, &[4, 3, 5]);
+    text += &table(&PairsFindings::PAIR_HEAD, rows, &[0], width, &[4, 5, 3, 6]);
     if best_first.len() > SHOWN {
         text += &format!("  the {SHOWN} best and worst of {} pairs\n", best_first.len());
     }
