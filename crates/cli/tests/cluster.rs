@@ -298,8 +298,14 @@ fn what_cannot_be_used_is_named_with_its_remedy() {
         (&["--on", "ssh:-oProxyCommand=x"], "is no name of a host"),
         (&["--on", "ssh:h1", "--workload", "intadd"], "started anew"),
     ];
-    for (words, part) in lists {
-        let output = site.run(&[&["place"], words].concat(), "none.db");
+    let live: (&[&str], &str) =
+        (&["--on", "ssh:h1", "--set", "cpuset:", "--pid", "1"], "started anew");
+    let file: (&[&str], &str) =
+        (&["--on", "ssh:h1", "--output", "o", "--", "job", "{n}"], "--output");
+    let numbers = [live, file].map(|(words, part)| ("threads", words, part));
+    let places = lists.map(|(words, part)| ("place", words, part));
+    for (command, words, part) in places.into_iter().chain(numbers) {
+        let output = site.run(&[&[command], words].concat(), "none.db");
         assert!(
             output.status.code() == Some(2) && said(&output).contains(part),
             "{}",
@@ -437,4 +443,105 @@ fn a_dry_run_says_what_it_takes_and_starts_nothing() {
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains("at most 300 measurements") && told.contains("2 nodes"), "{told}");
     assert!(!site.path("none.db").exists());
+}
+
+/// A search on a model.
+const NUMBERS: [&str; 13] = [
+    "threads",
+    "--machine",
+    "opteron-24",
+    "--workload",
+    "ferret",
+    "--min",
+    "8",
+    "--max",
+    "48",
+    "--step",
+    "4",
+    "--window",
+    "200ms",
+];
+
+#[test]
+fn a_number_of_threads_on_hosts_is_that_of_one_machine_whoever_dies() {
+    let site = Site::new();
+    let methods = [["--method", "survey"], ["--method", "reinforcer"], ["--method", "sweep"]];
+    for (number, method) in methods.iter().enumerate() {
+        let words = [&NUMBERS[..], method].concat();
+        let (one, both) = (format!("one{number}.db"), format!("both{number}.db"));
+        for (words, store) in [(words.clone(), &one), (on_hosts(&words), &both)] {
+            let done = site.run(&words, store);
+            assert!(done.status.success(), "{}", said(&done));
+        }
+        let alone = rows(&site.path(&one));
+        assert!(alone.len() > 4, "{alone:?}");
+        assert_eq!(rows(&site.path(&both)), alone, "{method:?}");
+    }
+    site.no_worker_is_left();
+    let alone = rows(&site.path("one2.db"));
+    let sweep = on_hosts(&[&NUMBERS[..], &methods[2]].concat());
+    let begin = |store: &str| {
+        let mut command = site.command(&sweep, store);
+        let coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        site.measured(store, 4);
+        coordinator
+    };
+    // A worker dies midway.
+    let mut coordinator = begin("killed.db");
+    kill(site.workers()[0], KILL);
+    assert!(coordinator.ended(PATIENCE).success());
+    assert_eq!(rows(&site.path("killed.db")), alone);
+    // Ctrl-C.
+    let mut coordinator = begin("stopped.db");
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    assert_eq!(site.workers(), [0; 0]);
+    assert!(rows(&site.path("stopped.db")).len() < alone.len());
+    let resumed = site.run(&["campaign", "resume", "1"], "stopped.db");
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    assert_eq!(rows(&site.path("stopped.db")), alone);
+}
+
+#[test]
+fn a_program_is_probed_on_hosts_and_each_round_on_one_of_them() {
+    let site = Site::new();
+    fs::write(site.path("home/work"), SCRIPT.replace("60000", "20000")).unwrap();
+    site.script("job", "n=$1; while [ $n -gt 0 ]; do sh work & n=$((n-1)); done; wait");
+    // PATH is that of the caller, and so is the folder.
+    site.script("ssh", "cd /; PATH=/usr/bin:/bin; for last; do :; done\nexec sh -c \"$last\"");
+    let words = ["threads", "--method", "sweep", "--rounds", "4", "--max", "3", "--per-run"];
+    let words = [&words[..], &["--budget", "6s", "--", "job", "{n}"]].concat();
+    let words = on_hosts(&words);
+    let mut command = site.command(&words, "real.db");
+    command.current_dir(site.path("home")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut coordinator = Program::start(&mut command);
+    site.measured("real.db", 2);
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    site.no_worker_is_left();
+    let mut command = site.command(&["campaign", "resume", "1"], "real.db");
+    let resumed = command.current_dir(site.path("home")).output().unwrap();
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    let connection = Connection::open(site.path("real.db")).unwrap();
+    let nodes = |campaign: i64| -> Vec<String> {
+        let of = "SELECT result.node FROM record JOIN result ON result.record = record.number AND
+                  result.campaign = record.campaign WHERE record.campaign = ?1
+                  ORDER BY record.number";
+        let mut statement = connection.prepare(of).unwrap();
+        let nodes = statement.query_map([campaign], |row| row.get(0)).unwrap();
+        nodes.collect::<Result<_, _>>().unwrap()
+    };
+    // The session that was killed may have left a round to another host.
+    let sweep = nodes(1);
+    assert_eq!(sweep.len(), 12);
+    let split = |rounds: &[String], size| {
+        let differ = |round: &&[String]| round.iter().any(|node| *node != round[0]);
+        rounds.chunks(size).filter(differ).count()
+    };
+    assert!(split(&sweep, 3) <= 1, "{sweep:?}");
+    // The last comparison has rounds of two.
+    let last = nodes(2);
+    assert!(!last.is_empty() && split(&last, 2) == 0, "{last:?}");
+    assert!(sweep.iter().any(|node| *node != sweep[0]), "both measure: {sweep:?}");
+    site.no_worker_is_left();
 }

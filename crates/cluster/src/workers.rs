@@ -211,17 +211,16 @@ impl Workers {
         all
     }
 
-    /// The results of trials with consecutive numbers from `number`, in their order. Those of a
+    /// The results of trials in virtual time, in their order. Each has its number. Those of a
     /// worker that is lost are measured by another one.
     pub fn measure_all(
         &mut self,
-        number: u64,
-        trials: &[Wanted],
+        trials: impl IntoIterator<Item = (Wanted, u64)>,
     ) -> Vec<Result<Measurement, MeasureError>> {
         self.dispatch.withdraw();
-        let tickets = self.dispatch.offer(trials.iter().cloned().zip(number..));
+        let tickets = self.dispatch.offer(trials);
         let mut outcomes = BTreeMap::new();
-        while outcomes.len() < trials.len() {
+        while (outcomes.len() as u64) < tickets.end - tickets.start {
             if let Err(error) = self.hand_out(None) {
                 return tickets
                     .map(|ticket| outcomes.remove(&ticket).unwrap_or_else(|| Err(error.clone())))

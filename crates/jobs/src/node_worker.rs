@@ -7,6 +7,7 @@ use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::pairs::PairsRequest;
 use crate::placement_request::PlacementRequest;
+use crate::threads::{AskedProbes, UsableContexts, serve_probes};
 use crate::with_other_load::WithOtherLoad;
 use crate::{CharacterizeRequest, Interrupt};
 use pinwise_cluster::{ABANDONED, FrameError, Session, serve};
@@ -31,6 +32,8 @@ pub(crate) enum WorkerRequest {
     },
     /// Programs to pair.
     Pairs { request: Box<PairsRequest>, from: Option<WorkingPlace> },
+    /// A program to probe with numbers of threads.
+    Threads { asked: AskedProbes, from: Option<WorkingPlace> },
     /// Microbenchmarks, with what was found about the caches once somebody has looked.
     Characterize { request: CharacterizeRequest, found: Option<WorkingSets> },
 }
@@ -78,6 +81,8 @@ pub(crate) struct OpenFacts {
     pub(crate) experiment: Option<Duration>,
     pub(crate) profiles: bool,
     pub(crate) restart: Option<Duration>,
+    /// The contexts that the program may use, where its number of threads is asked.
+    pub(crate) usable: Option<UsableContexts>,
 }
 
 impl OpenFacts {
@@ -89,6 +94,7 @@ impl OpenFacts {
             experiment: subject.experiment(period),
             profiles: subject.profiles(),
             restart: subject.restart(),
+            usable: None,
         }
     }
 }
@@ -132,6 +138,10 @@ pub fn serve_as_worker(
                     }
                     Err(error) => refuse(session, &error, &caller.interrupt),
                 }
+            }
+            Ok(WorkerRequest::Threads { asked, from }) => {
+                let path = from.map(|from| from.enter()).transpose();
+                serve_probes(asked, path, caller, session)
             }
             Ok(WorkerRequest::Characterize { request, found }) => {
                 serve_benchmarks(&request, found, caller, session)

@@ -292,7 +292,8 @@ fn number(
     let question: ThreadsQuestion = stored_campaign::question(&part)?;
     let searched = {
         let mut journal = store.journal(part.id)?;
-        search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
+        let machine = &part.new.machine;
+        search_threads(&question, machine, None, &mut journal, &caller.interrupt, events)
     };
     let searched = searched?;
     let ends = EndContext { restored: true, ..searched.ends() };
