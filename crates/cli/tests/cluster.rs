@@ -303,8 +303,10 @@ fn what_cannot_be_used_is_named_with_its_remedy() {
     let file: (&[&str], &str) =
         (&["--on", "ssh:h1", "--output", "o", "--", "job", "{n}"], "--output");
     let numbers = [live, file].map(|(words, part)| ("threads", words, part));
+    let moments: &[&str] = &["--on", "ssh:h1", "--metric", "stdout:(.)", "--", "job", "{n}"];
+    let tuned = [("tune", moments, "--per-run"), ("tune", file.0, file.1)];
     let places = lists.map(|(words, part)| ("place", words, part));
-    for (command, words, part) in places.into_iter().chain(numbers) {
+    for (command, words, part) in places.into_iter().chain(numbers).chain(tuned) {
         let output = site.run(&[&[command], words].concat(), "none.db");
         assert!(
             output.status.code() == Some(2) && said(&output).contains(part),
@@ -544,4 +546,43 @@ fn a_program_is_probed_on_hosts_and_each_round_on_one_of_them() {
     assert!(!last.is_empty() && split(&last, 2) == 0, "{last:?}");
     assert!(sweep.iter().any(|node| *node != sweep[0]), "both measure: {sweep:?}");
     site.no_worker_is_left();
+}
+
+#[test]
+fn a_number_and_its_placement_are_found_on_hosts() {
+    let site = Site::new();
+    fs::write(site.path("home/work"), SCRIPT.replace("60000", "20000")).unwrap();
+    site.script("job", "n=$1; while [ $n -gt 1 ]; do sh work & n=$((n-1)); done; sh work; wait");
+    site.script("ssh", "cd /; PATH=/usr/bin:/bin; for last; do :; done\nexec sh -c \"$last\"");
+    let tune = ["tune", "--method", "sweep", "--rounds", "2", "--max", "2", "--budget", "10s"];
+    let words = on_hosts(&[&tune[..], &["--json", "--", "job", "{n}"]].concat());
+    let from_home = |words: &[&str]| {
+        let mut command = site.command(words, "tuned.db");
+        command.current_dir(site.path("home"));
+        command
+    };
+    // Ctrl-C during the first part.
+    let mut command = from_home(&words);
+    let mut coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    site.measured("tuned.db", 1);
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    assert_eq!(site.workers(), [0; 0]);
+    let done = from_home(&["campaign", "resume", "1", "--json"]).output().unwrap();
+    assert!(done.status.success(), "{}", said(&done));
+    let answer: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(answer["choice"].is_string(), "{answer:#}");
+    site.no_worker_is_left();
+    // One host measured each round of the last comparison: the default, the number, its placement.
+    let connection = Connection::open(site.path("tuned.db")).unwrap();
+    let of = "SELECT record.assignment, result.node FROM record JOIN result ON
+              result.record = record.number AND result.campaign = record.campaign
+              WHERE purpose = 'final' AND record.campaign =
+              (SELECT id FROM campaign WHERE kind = 'last_comparison') ORDER BY record.number";
+    let mut statement = connection.prepare(of).unwrap();
+    let windows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let windows: Vec<(String, String)> = windows.collect::<Result<_, _>>().unwrap();
+    let ways = windows.iter().map(|(way, _)| way).collect::<std::collections::BTreeSet<_>>().len();
+    let one = |round: &[(String, String)]| round.iter().all(|(_, node)| *node == round[0].1);
+    assert!(ways > 1 && windows.chunks(ways).all(one), "{windows:?}");
 }

@@ -7,11 +7,12 @@ use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::pairs::PairsRequest;
 use crate::placement_request::PlacementRequest;
-use crate::threads::{AskedProbes, UsableContexts, serve_probes};
+use crate::threads::{AskedProbes, ThreadsRequest, UsableContexts, serve_probes};
+use crate::tune::serve_tuned;
 use crate::with_other_load::WithOtherLoad;
 use crate::{CharacterizeRequest, Interrupt};
 use pinwise_cluster::{ABANDONED, FrameError, Session, serve};
-use pinwise_measure::{ProgramNote, WorkingSets};
+use pinwise_measure::{ProgramNote, WorkingSets, Workload};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +35,9 @@ pub(crate) enum WorkerRequest {
     Pairs { request: Box<PairsRequest>, from: Option<WorkingPlace> },
     /// A program to probe with numbers of threads.
     Threads { asked: AskedProbes, from: Option<WorkingPlace> },
+    /// A program to measure with numbers of threads, pinned or not. Of one number, the threads may
+    /// be known.
+    Tune { request: Box<ThreadsRequest>, known: Option<(u32, Workload)>, from: WorkingPlace },
     /// Microbenchmarks, with what was found about the caches once somebody has looked.
     Characterize { request: CharacterizeRequest, found: Option<WorkingSets> },
 }
@@ -142,6 +146,9 @@ pub fn serve_as_worker(
             Ok(WorkerRequest::Threads { asked, from }) => {
                 let path = from.map(|from| from.enter()).transpose();
                 serve_probes(asked, path, caller, session)
+            }
+            Ok(WorkerRequest::Tune { request, known, from }) => {
+                serve_tuned(*request, known, from.enter(), caller, session)
             }
             Ok(WorkerRequest::Characterize { request, found }) => {
                 serve_benchmarks(&request, found, caller, session)

@@ -25,7 +25,7 @@ use crate::stored_campaign;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
 pub use host_program::HostProgram;
-pub(crate) use on_nodes::{AskedProbes, ThreadsOnNodes, serve_probes};
+pub(crate) use on_nodes::{AskedProbes, ThreadsOnNodes, look_in, serve_probes};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Parent, Record, Store, drive,
@@ -102,13 +102,7 @@ impl Job for ThreadsRequest {
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedThreads), JobError> {
         let nodes = ThreadsOnNodes::start(&self, caller, events)?;
-        let (question, machine) = match (&nodes, &self.program) {
-            (Some(nodes), ThreadsProgram::Here(_)) => {
-                let UsableContexts { contexts, limited, .. } = nodes.usable()?.clone();
-                (ThreadsQuestion::decide(self, contexts, limited)?, nodes.machine().clone())
-            }
-            _ => ThreadsQuestion::of(self)?,
-        };
+        let (question, machine) = ThreadsQuestion::on(nodes.as_ref(), self)?;
         question.check_output(None)?;
         let asked = serde_json::to_value(&question)?;
         let new = question.campaign(Self::KIND, machine, asked, caller);
@@ -123,26 +117,7 @@ impl Job for ThreadsRequest {
         let question: ThreadsQuestion = stored_campaign::question(info)?;
         question.check_output(Some(info.started))?;
         let nodes = ThreadsOnNodes::start(&question.request, caller, &mut Silent)?;
-        if let ThreadsProgram::Here(HostProgram { pid, .. }) = &question.request.program {
-            check_processes(info, pid.as_slice())?;
-            let (now, contexts) = match &nodes {
-                Some(nodes) => (nodes.machine().clone(), nodes.usable()?.contexts),
-                None => {
-                    let now = pinwise_linux::this_machine()?;
-                    let contexts = usable_contexts(&now, pid.map(Pid))?.contexts;
-                    (now, contexts)
-                }
-            };
-            if contexts != question.contexts {
-                return Err(JobError::Usage(format!(
-                    "campaign {} cannot be resumed: the program had {} contexts at its start, and \
-                     has {contexts} now; start a new one",
-                    info.id.0, question.contexts
-                )));
-            }
-            // Which contexts they are does not matter to a number.
-            check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
-        }
+        question.check_resumed(nodes.as_ref(), info)?;
         Ok(PreparedThreads { question, nodes })
     }
 
@@ -265,6 +240,53 @@ impl Job for ThreadsRequest {
 }
 
 impl ThreadsQuestion {
+    /// Decides the question of a request: on the first of the nodes, or on this machine as it is
+    /// now. Returns the machine, too.
+    ///
+    /// # Errors
+    /// The errors of [`Self::of`].
+    pub(crate) fn on(
+        nodes: Option<&ThreadsOnNodes>,
+        request: ThreadsRequest,
+    ) -> Result<(Self, Machine), JobError> {
+        match (nodes, &request.program) {
+            (Some(nodes), ThreadsProgram::Here(_)) => {
+                let UsableContexts { contexts, limited, .. } = nodes.usable()?.clone();
+                Ok((Self::decide(request, contexts, limited)?, nodes.machine().clone()))
+            }
+            _ => Self::of(request),
+        }
+    }
+
+    /// Refuses to go on where something has changed that the measurements depend on.
+    pub(crate) fn check_resumed(
+        &self,
+        nodes: Option<&ThreadsOnNodes>,
+        info: &CampaignInfo,
+    ) -> Result<(), JobError> {
+        if let ThreadsProgram::Here(HostProgram { pid, .. }) = &self.request.program {
+            check_processes(info, pid.as_slice())?;
+            let (now, contexts) = match nodes {
+                Some(nodes) => (nodes.machine().clone(), nodes.usable()?.contexts),
+                None => {
+                    let now = pinwise_linux::this_machine()?;
+                    let contexts = usable_contexts(&now, pid.map(Pid))?.contexts;
+                    (now, contexts)
+                }
+            };
+            if contexts != self.contexts {
+                return Err(JobError::Usage(format!(
+                    "campaign {} cannot be resumed: the program had {} contexts at its start, and \
+                     has {contexts} now; start a new one",
+                    info.id.0, self.contexts
+                )));
+            }
+            // Which contexts they are does not matter to a number.
+            check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
+        }
+        Ok(())
+    }
+
     /// A campaign that asks for a number of threads, among other things.
     pub(crate) fn campaign(
         &self,

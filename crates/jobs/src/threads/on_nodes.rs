@@ -63,7 +63,7 @@ impl ThreadsOnNodes {
     ///
     /// # Errors
     /// The request makes no sense on nodes, no node can open it, or the user asked to stop.
-    pub(super) fn start(
+    pub(crate) fn start(
         request: &ThreadsRequest,
         caller: &Caller,
         events: &mut dyn Events,
@@ -79,8 +79,13 @@ impl ThreadsOnNodes {
     }
 
     /// The contexts that the program may use on the first node.
-    pub(super) fn usable(&self) -> Result<&UsableContexts, JobError> {
+    pub(crate) fn usable(&self) -> Result<&UsableContexts, JobError> {
         self.nodes.usable().ok_or_else(|| JobError::failed("a node does not say what it has"))
+    }
+
+    /// The conditions on the nodes.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.nodes.fingerprint()
     }
 
     /// What happens to the nodes.
@@ -314,25 +319,27 @@ pub(crate) fn serve_probes(
 
 type OpenProgram = (Box<dyn Testbed>, Fingerprint, Option<UsableContexts>);
 
+/// Looks for programs in `path`.
+pub(crate) fn look_in(path: Option<String>, request: &mut ThreadsRequest) {
+    let path = path.filter(|path| !path.is_empty()).map(|path| format!("PATH={path}"));
+    if let ThreadsProgram::Here(program) = &mut request.program {
+        // What the request names comes last, and counts.
+        program.env.splice(0..0, path);
+    }
+}
+
 fn open(
     asked: AskedProbes,
     path: Option<String>,
     caller: &Caller,
 ) -> Result<OpenProgram, JobError> {
-    let path = path.filter(|path| !path.is_empty()).map(|path| format!("PATH={path}"));
-    let looking = |request: &mut ThreadsRequest| {
-        if let ThreadsProgram::Here(program) = &mut request.program {
-            // What the request names comes last, and counts.
-            program.env.splice(0..0, path);
-        }
-    };
     let (question, records, last) = match asked {
         AskedProbes::Undecided { mut request } => {
-            looking(&mut request);
+            look_in(path, &mut request);
             (ThreadsQuestion::of(*request)?.0, Vec::new(), false)
         }
         AskedProbes::Decided { mut question, records, last } => {
-            looking(&mut question.request);
+            look_in(path, &mut question.request);
             (*question, records, last)
         }
     };
