@@ -373,9 +373,25 @@ fn jobs_that_wait_in_a_queue_are_told_and_end_with_their_coordinator() {
     wait_until(PATIENCE, "scancel", || cancelled().ends_with('\n'));
     assert!(cancelled().contains("--name pinwise-"), "{}", cancelled());
     // The test's own srun does not know scancel.
-    for pid in site.processes("sleep") {
-        kill(pid, KILL);
-    }
+    let no_job = || site.processes("sleep").into_iter().for_each(|pid| kill(pid, KILL));
+    no_job();
+
+    // A campaign that is resumed waits with the same words.
+    let worker = "while [ \"$1\" != worker ]; do p=$1; shift; done; exec \"$p\" worker";
+    site.script("srun", worker);
+    let mut command = site.command(&words, "later.db");
+    let mut coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    site.measured("later.db", 20);
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    site.script("srun", "exec sleep 1000");
+    let mut command = site.command(&["campaign", "resume", "1"], "later.db");
+    let mut coordinator =
+        Program::start(command.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+    wait_until(PATIENCE, "word of the queue", || told().contains("waiting for 2 nodes"));
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    no_job();
 }
 
 /// ssh greets at every login, and starts in another folder.
@@ -390,10 +406,12 @@ fn a_command_runs_on_hosts_in_the_folder_and_with_the_path_of_the_caller() {
     );
     fs::write(site.path("home/work"), SCRIPT).unwrap();
     site.script("job", &format!("exec sh {}", "work"));
-    let words = on_hosts(&["place", "--budget", "12", "--json", "--", "job"]);
-    let mut command = site.command(&words, "here.db");
-    let done = command.current_dir(site.path("home")).output().unwrap();
-    assert!(done.status.success(), "{}", said(&done));
+    let place: &[&str] = &["place", "--budget", "12", "--json", "--", "job"];
+    for words in [place, &["pairs", "--budget", "8", "--", "job", "--", "job"]] {
+        let mut command = site.command(&on_hosts(words), "here.db");
+        let done = command.current_dir(site.path("home")).output().unwrap();
+        assert!(done.status.success(), "{}", said(&done));
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::watch::Watch;
 pub use opening::OpeningRequest;
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, MeasureError, Measurement, NodeResult, OtherLoad, ProgramNote,
-    Retry, Setting,
+    Retry, Setting, to_begin,
 };
 use references::References;
 use std::collections::BTreeMap;
@@ -261,19 +261,9 @@ impl Workers {
         }
         self.dispatch.withdraw();
         let in_flight = self.dispatch.in_flight().map(|(_, trial)| trial);
-        let mut flying: Vec<&Wanted> = in_flight.chain(&received).collect();
-        let mut new: Vec<(Wanted, u64)> = Vec::new();
-        for round in rounds {
-            let mut number = 0..;
-            for trial in round {
-                match flying.iter().position(|flying| *flying == trial) {
-                    Some(place) => drop(flying.swap_remove(place)),
-                    // Consecutive numbers stay together.
-                    None => new.extend(number.next().map(|number| (trial.clone(), number))),
-                }
-            }
-        }
-        self.dispatch.offer(new);
+        let new = to_begin(rounds, in_flight.chain(&received));
+        // Consecutive numbers stay together.
+        self.dispatch.offer(new.into_iter().flat_map(|round| round.into_iter().zip(0..)));
         // The rest of a round goes to the node that began it, if that is free.
         let own = self.workers.iter().position(|worker| node == Some(&worker.node));
         while !came {

@@ -136,7 +136,10 @@ pub fn serve_as_worker(
             }
             Ok(WorkerRequest::Pairs { request, from }) => {
                 let entered = from.map(|from| from.enter()).transpose();
-                match entered.and_then(|_| request.open(caller, &mut Silent)) {
+                match entered.and_then(|path| {
+                    let path = path.filter(|path| !path.is_empty());
+                    request.open(path, caller, &mut Silent)
+                }) {
                     Ok(mut ready) => {
                         measure(session, &mut *ready.testbed, PlacementRequest::PERIOD)
                     }

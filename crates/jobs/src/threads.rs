@@ -16,7 +16,7 @@ mod watch_summary;
 
 use crate::campaign_run::{EndContext, answered, as_parent_error, disturbances, unanswered};
 use crate::error::{JobError, Remedy};
-use crate::events::{Event, Events, Silent};
+use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::open_subject::WithNodeNews;
 use crate::resume_check::{check_machine, check_processes};
@@ -113,10 +113,11 @@ impl Job for ThreadsRequest {
         info: &CampaignInfo,
         caller: &Caller,
         _: &Store,
+        events: &mut dyn Events,
     ) -> Result<PreparedThreads, JobError> {
         let question: ThreadsQuestion = stored_campaign::question(info)?;
         question.check_output(Some(info.started))?;
-        let nodes = ThreadsOnNodes::start(&question.request, caller, &mut Silent)?;
+        let nodes = ThreadsOnNodes::start(&question.request, caller, events)?;
         question.check_resumed(nodes.as_ref(), info)?;
         Ok(PreparedThreads { question, nodes })
     }

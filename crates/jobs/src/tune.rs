@@ -14,7 +14,7 @@ mod program_testbed;
 
 use crate::campaign_run::as_parent_error;
 use crate::error::JobError;
-use crate::events::{Events, Silent};
+use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::last_comparison::{
     ComparedNumbers, LastComparison, LastComparisonQuestion, UnplacedNumber,
@@ -288,13 +288,14 @@ impl Job for TuneRequest {
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
+        events: &mut dyn Events,
     ) -> Result<PreparedTune, JobError> {
         let mut request: Self = stored_campaign::question(info)?;
         request.plan = plan_file::resumed_path(store, info, request.plan);
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &request.threads.program {
             check_processes(info, pid.as_slice())?;
         }
-        let nodes = ThreadsOnNodes::start(&request.threads, caller, &mut Silent)?;
+        let nodes = ThreadsOnNodes::start(&request.threads, caller, events)?;
         if let Some(number) =
             stored_campaign::part(store, &Parent::new(info.id, &TunePart::Threads))?
         {
@@ -542,7 +543,7 @@ fn while_placed<'a>(met: impl Iterator<Item = (u32, &'a ProgramNote)>) -> Vec<La
 mod tests {
     use super::*;
     use crate::campaign_run::answered;
-    use crate::events::{Event, Listening, stopping_at};
+    use crate::events::{Event, Listening, Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::no_plan::NoPlan;
     use crate::threads::ThreadsMethod;
@@ -772,7 +773,8 @@ mod tests {
             let question = serde_json::to_value(question).unwrap();
             let part = NewCampaign { kind: Kind::Threads, parent, question, ..new.clone() };
             let part = store.create(&part).unwrap();
-            let reopened = TuneRequest::reopen(&store.get(id).unwrap(), &caller, store);
+            let reopened =
+                TuneRequest::reopen(&store.get(id).unwrap(), &caller, store, &mut Silent);
             store.delete(part).unwrap();
             reopened.map(|ready| ready.request).map_err(|error| error.to_string())
         };
