@@ -5,7 +5,7 @@ mod support;
 
 use rusqlite::Connection;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::{PATIENCE, PINWISE, Program, wait_until};
@@ -603,4 +603,61 @@ fn a_number_and_its_placement_are_found_on_hosts() {
     let ways = windows.iter().map(|(way, _)| way).collect::<std::collections::BTreeSet<_>>().len();
     let one = |round: &[(String, String)]| round.iter().all(|(_, node)| *node == round[0].1);
     assert!(ways > 1 && windows.chunks(ways).all(one), "{windows:?}");
+}
+
+/// A quick search on a model.
+fn quick() -> Vec<&'static str> {
+    on_hosts(&[&NUMBERS[..], &["--method", "reinforcer"]].concat())
+}
+
+#[test]
+fn hosts_that_share_a_home_share_one_copy_which_none_replaces() {
+    let site = Site::new();
+    // No host sees what others have copied: each copies.
+    site.script(
+        "ssh",
+        "for last; do :; done\ncase \"$last\" in\n\
+         *'echo there'*) sh -c \"$last\" | sed 's/there$//' ;;\n\
+         *) exec sh -c \"$last\" ;;\nesac",
+    );
+    let copies = || -> Vec<(PathBuf, u64)> {
+        let cache = fs::read_dir(site.path("home/.cache/pinwise")).unwrap().flatten();
+        let files = cache.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten());
+        files.map(|file| (file.path(), file.metadata().unwrap().ino())).collect()
+    };
+    let mut first = None;
+    for store in ["first.db", "second.db"] {
+        let done = site.run(&quick(), store);
+        assert!(done.status.success(), "{}", said(&done));
+        let copies = copies();
+        assert!(copies.len() == 1 && copies[0].0.ends_with("pinwise"), "{copies:?}");
+        assert_eq!(*first.get_or_insert(copies[0].1), copies[0].1, "it is still the first file");
+    }
+    site.no_worker_is_left();
+}
+
+#[test]
+fn a_node_opens_while_another_one_still_gets_its_copy() {
+    let site = Site::new();
+    let (home, go, waits) = (site.path("home2"), site.path("go"), site.path("waits"));
+    fs::create_dir(&home).unwrap();
+    site.script(
+        "ssh",
+        &format!(
+            "for last; do :; done\ncase \"$*\" in *' h2 '*) export HOME={} ;; esac\n\
+             case \"$*\" in *' h2 '*'cat >'*) echo yes > {}; \
+             while ! test -e {}; do sleep 0.1; done ;; esac\nexec sh -c \"$last\"",
+            home.display(),
+            waits.display(),
+            go.display()
+        ),
+    );
+    let mut command = site.command(&quick(), "both.db");
+    let mut coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    let copying = || fs::read_to_string(&waits).unwrap_or_default().ends_with('\n');
+    wait_until(PATIENCE, "the copy to wait", copying);
+    wait_until(PATIENCE, "the other worker", || site.workers().len() == 1);
+    fs::write(&go, "").unwrap();
+    assert!(coordinator.ended(PATIENCE).success());
+    site.no_worker_is_left();
 }

@@ -19,6 +19,7 @@ use crate::likeness::{NodeDifference, difference};
 use crate::message::{FrameError, FromWorker, Opened, ToWorker, write_frame};
 use crate::node::Nodes;
 use crate::watch::Watch;
+use opening::Launches;
 pub use opening::OpeningRequest;
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, MeasureError, Measurement, NodeResult, OtherLoad, ProgramNote,
@@ -95,6 +96,10 @@ type Heard = (usize, Result<FromWorker, FrameError>);
 #[derive(Debug)]
 struct ConnectedWorker {
     node: String,
+    /// Which of the nodes it is.
+    number: usize,
+    /// When its connection was there.
+    connected: Instant,
     child: Child,
     /// What its thread writes to it. A stopped worker stops that thread alone.
     input: Option<Sender<ToWorker>>,
@@ -125,6 +130,8 @@ pub struct Workers {
     news: NodeNews,
     watch: Watch,
     interrupt: Interrupt,
+    /// The workers that are being started.
+    launches: Option<Launches>,
     _guard: Option<JobGuard>,
 }
 
@@ -149,13 +156,15 @@ impl Workers {
             news: NodeNews::default(),
             watch: Watch::new(SILENCE, Instant::now()),
             interrupt,
+            launches: None,
             _guard: None,
         }
     }
 
     /// Sets nodes aside that differ from the first one.
     fn keep_alike(&mut self) {
-        let open: Vec<usize> = self.dispatch.workers().collect();
+        let mut open: Vec<usize> = self.dispatch.workers().collect();
+        open.sort_by_key(|worker| self.workers[*worker].number);
         let Some((&first, others)) = open.split_first() else { return };
         for &other in others {
             let [one, other_opened] =
@@ -169,9 +178,10 @@ impl Workers {
         }
     }
 
-    /// The first node that measures, as it is open there.
+    /// The first of the named nodes that measures, as it is open there.
     pub fn first(&self) -> Option<&Opened> {
-        self.dispatch.workers().next().and_then(|number| self.workers[number].opened.as_ref())
+        let first = self.dispatch.workers().min_by_key(|worker| self.workers[*worker].number);
+        first.and_then(|worker| self.workers[worker].opened.as_ref())
     }
 
     /// How many nodes measure.
@@ -494,6 +504,7 @@ impl Drop for Workers {
     /// Ends every worker, and waits until it has put everything back. What does not end by itself
     /// is killed.
     fn drop(&mut self) {
+        self.launches = None;
         for worker in &mut self.workers {
             if let Some(input) = worker.input.take() {
                 drop(input.send(ToWorker::Bye));
