@@ -87,5 +87,6 @@ fn a_number_and_its_placement_are_found_on_hosts() {
     let found = run(cluster.command(PINWISE), &on(&nodes, &tune), &store);
     cluster.is_left();
     assert!(found["choice"].is_string(), "{found:#}");
-    assert!(rows(&store).len() > 4);
+    // Two numbers, and the first round of the last comparison.
+    assert!(rows(&store).len() >= 4);
 }
