@@ -177,7 +177,9 @@ fn start(workers: usize, request: &Value) -> Result<Workers> {
 fn simulated(workers: usize) -> Result<()> {
     let mut workers = start(workers, &Value::Null)?;
     let width = workers.width().ok_or("time is virtual")?;
-    measure_in_parts(&placements()?, width, |number, part| workers.measure_all(number, part));
+    measure_in_parts(&placements()?, width, |number, part| {
+        workers.measure_all(part.iter().cloned().zip(number..))
+    });
     Ok(())
 }
 
@@ -196,7 +198,8 @@ fn rate(workers: usize, batch: usize, store: &str) -> Result<()> {
     while begin.elapsed() < COUNTED {
         let first = number as usize % (trials.len() - width);
         let part = &trials[first..][..width];
-        for ((setting, effort), outcome) in part.iter().zip(workers.measure_all(number, part)) {
+        let outcomes = workers.measure_all(part.iter().cloned().zip(number..));
+        for ((setting, effort), outcome) in part.iter().zip(outcomes) {
             let (setting, effort, purpose) = (setting.clone(), *effort, Purpose::Sample);
             let (trial, elapsed) = (Trial { setting, purpose, effort }, begin.elapsed());
             let outcome = Ok(outcome?);

@@ -5,7 +5,7 @@ mod support;
 
 use rusqlite::Connection;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::{PATIENCE, PINWISE, Program, wait_until};
@@ -298,8 +298,16 @@ fn what_cannot_be_used_is_named_with_its_remedy() {
         (&["--on", "ssh:-oProxyCommand=x"], "is no name of a host"),
         (&["--on", "ssh:h1", "--workload", "intadd"], "started anew"),
     ];
-    for (words, part) in lists {
-        let output = site.run(&[&["place"], words].concat(), "none.db");
+    let live: (&[&str], &str) =
+        (&["--on", "ssh:h1", "--set", "cpuset:", "--pid", "1"], "started anew");
+    let file: (&[&str], &str) =
+        (&["--on", "ssh:h1", "--output", "o", "--", "job", "{n}"], "--output");
+    let numbers = [live, file].map(|(words, part)| ("threads", words, part));
+    let moments: &[&str] = &["--on", "ssh:h1", "--metric", "stdout:(.)", "--", "job", "{n}"];
+    let tuned = [("tune", moments, "--per-run"), ("tune", file.0, file.1)];
+    let places = lists.map(|(words, part)| ("place", words, part));
+    for (command, words, part) in places.into_iter().chain(numbers).chain(tuned) {
+        let output = site.run(&[&[command], words].concat(), "none.db");
         assert!(
             output.status.code() == Some(2) && said(&output).contains(part),
             "{}",
@@ -365,9 +373,25 @@ fn jobs_that_wait_in_a_queue_are_told_and_end_with_their_coordinator() {
     wait_until(PATIENCE, "scancel", || cancelled().ends_with('\n'));
     assert!(cancelled().contains("--name pinwise-"), "{}", cancelled());
     // The test's own srun does not know scancel.
-    for pid in site.processes("sleep") {
-        kill(pid, KILL);
-    }
+    let no_job = || site.processes("sleep").into_iter().for_each(|pid| kill(pid, KILL));
+    no_job();
+
+    // A campaign that is resumed waits with the same words.
+    let worker = "while [ \"$1\" != worker ]; do p=$1; shift; done; exec \"$p\" worker";
+    site.script("srun", worker);
+    let mut command = site.command(&words, "later.db");
+    let mut coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    site.measured("later.db", 20);
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    site.script("srun", "exec sleep 1000");
+    let mut command = site.command(&["campaign", "resume", "1"], "later.db");
+    let mut coordinator =
+        Program::start(command.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+    wait_until(PATIENCE, "word of the queue", || told().contains("waiting for 2 nodes"));
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    no_job();
 }
 
 /// ssh greets at every login, and starts in another folder.
@@ -382,10 +406,12 @@ fn a_command_runs_on_hosts_in_the_folder_and_with_the_path_of_the_caller() {
     );
     fs::write(site.path("home/work"), SCRIPT).unwrap();
     site.script("job", &format!("exec sh {}", "work"));
-    let words = on_hosts(&["place", "--budget", "12", "--json", "--", "job"]);
-    let mut command = site.command(&words, "here.db");
-    let done = command.current_dir(site.path("home")).output().unwrap();
-    assert!(done.status.success(), "{}", said(&done));
+    let place: &[&str] = &["place", "--budget", "12", "--json", "--", "job"];
+    for words in [place, &["pairs", "--budget", "8", "--", "job", "--", "job"]] {
+        let mut command = site.command(&on_hosts(words), "here.db");
+        let done = command.current_dir(site.path("home")).output().unwrap();
+        assert!(done.status.success(), "{}", said(&done));
+    }
 }
 
 #[test]
@@ -437,4 +463,201 @@ fn a_dry_run_says_what_it_takes_and_starts_nothing() {
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains("at most 300 measurements") && told.contains("2 nodes"), "{told}");
     assert!(!site.path("none.db").exists());
+}
+
+/// A search on a model.
+const NUMBERS: [&str; 13] = [
+    "threads",
+    "--machine",
+    "opteron-24",
+    "--workload",
+    "ferret",
+    "--min",
+    "8",
+    "--max",
+    "48",
+    "--step",
+    "4",
+    "--window",
+    "200ms",
+];
+
+#[test]
+fn a_number_of_threads_on_hosts_is_that_of_one_machine_whoever_dies() {
+    let site = Site::new();
+    let methods = [["--method", "survey"], ["--method", "reinforcer"], ["--method", "sweep"]];
+    for (number, method) in methods.iter().enumerate() {
+        let words = [&NUMBERS[..], method].concat();
+        let (one, both) = (format!("one{number}.db"), format!("both{number}.db"));
+        for (words, store) in [(words.clone(), &one), (on_hosts(&words), &both)] {
+            let done = site.run(&words, store);
+            assert!(done.status.success(), "{}", said(&done));
+        }
+        let alone = rows(&site.path(&one));
+        assert!(alone.len() > 4, "{alone:?}");
+        assert_eq!(rows(&site.path(&both)), alone, "{method:?}");
+    }
+    site.no_worker_is_left();
+    let alone = rows(&site.path("one2.db"));
+    let sweep = on_hosts(&[&NUMBERS[..], &methods[2]].concat());
+    let begin = |store: &str| {
+        let mut command = site.command(&sweep, store);
+        let coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        site.measured(store, 4);
+        coordinator
+    };
+    // A worker dies midway.
+    let mut coordinator = begin("killed.db");
+    kill(site.workers()[0], KILL);
+    assert!(coordinator.ended(PATIENCE).success());
+    assert_eq!(rows(&site.path("killed.db")), alone);
+    // Ctrl-C.
+    let mut coordinator = begin("stopped.db");
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    assert_eq!(site.workers(), [0; 0]);
+    assert!(rows(&site.path("stopped.db")).len() < alone.len());
+    let resumed = site.run(&["campaign", "resume", "1"], "stopped.db");
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    assert_eq!(rows(&site.path("stopped.db")), alone);
+}
+
+#[test]
+fn a_program_is_probed_on_hosts_and_each_round_on_one_of_them() {
+    let site = Site::new();
+    fs::write(site.path("home/work"), SCRIPT.replace("60000", "20000")).unwrap();
+    site.script("job", "n=$1; while [ $n -gt 0 ]; do sh work & n=$((n-1)); done; wait");
+    // PATH is that of the caller, and so is the folder.
+    site.script("ssh", "cd /; PATH=/usr/bin:/bin; for last; do :; done\nexec sh -c \"$last\"");
+    let words = ["threads", "--method", "sweep", "--rounds", "4", "--max", "3", "--per-run"];
+    let words = [&words[..], &["--budget", "6s", "--", "job", "{n}"]].concat();
+    let words = on_hosts(&words);
+    let mut command = site.command(&words, "real.db");
+    command.current_dir(site.path("home")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut coordinator = Program::start(&mut command);
+    site.measured("real.db", 2);
+    kill(coordinator.pid(), KILL);
+    coordinator.ended(PATIENCE);
+    site.no_worker_is_left();
+    let mut command = site.command(&["campaign", "resume", "1"], "real.db");
+    let resumed = command.current_dir(site.path("home")).output().unwrap();
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    let connection = Connection::open(site.path("real.db")).unwrap();
+    let nodes = |campaign: i64| -> Vec<String> {
+        let of = "SELECT result.node FROM record JOIN result ON result.record = record.number AND
+                  result.campaign = record.campaign WHERE record.campaign = ?1
+                  ORDER BY record.number";
+        let mut statement = connection.prepare(of).unwrap();
+        let nodes = statement.query_map([campaign], |row| row.get(0)).unwrap();
+        nodes.collect::<Result<_, _>>().unwrap()
+    };
+    // The session that was killed may have left a round to another host.
+    let sweep = nodes(1);
+    assert_eq!(sweep.len(), 12);
+    let split = |rounds: &[String], size| {
+        let differ = |round: &&[String]| round.iter().any(|node| *node != round[0]);
+        rounds.chunks(size).filter(differ).count()
+    };
+    assert!(split(&sweep, 3) <= 1, "{sweep:?}");
+    // The last comparison has rounds of two.
+    let last = nodes(2);
+    assert!(!last.is_empty() && split(&last, 2) == 0, "{last:?}");
+    assert!(sweep.iter().any(|node| *node != sweep[0]), "both measure: {sweep:?}");
+    site.no_worker_is_left();
+}
+
+#[test]
+fn a_number_and_its_placement_are_found_on_hosts() {
+    let site = Site::new();
+    fs::write(site.path("home/work"), SCRIPT.replace("60000", "20000")).unwrap();
+    site.script("job", "n=$1; while [ $n -gt 1 ]; do sh work & n=$((n-1)); done; sh work; wait");
+    site.script("ssh", "cd /; PATH=/usr/bin:/bin; for last; do :; done\nexec sh -c \"$last\"");
+    let tune = ["tune", "--method", "sweep", "--rounds", "2", "--max", "2", "--budget", "10s"];
+    let words = on_hosts(&[&tune[..], &["--json", "--", "job", "{n}"]].concat());
+    let from_home = |words: &[&str]| {
+        let mut command = site.command(words, "tuned.db");
+        command.current_dir(site.path("home"));
+        command
+    };
+    // Ctrl-C during the first part.
+    let mut command = from_home(&words);
+    let mut coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    site.measured("tuned.db", 1);
+    kill(coordinator.pid(), rustix::process::Signal::INT);
+    assert_eq!(coordinator.ended(PATIENCE).code(), Some(130));
+    assert_eq!(site.workers(), [0; 0]);
+    let done = from_home(&["campaign", "resume", "1", "--json"]).output().unwrap();
+    assert!(done.status.success(), "{}", said(&done));
+    let answer: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(answer["choice"].is_string(), "{answer:#}");
+    site.no_worker_is_left();
+    // One host measured each round of the last comparison: the default, the number, its placement.
+    let connection = Connection::open(site.path("tuned.db")).unwrap();
+    let of = "SELECT record.assignment, result.node FROM record JOIN result ON
+              result.record = record.number AND result.campaign = record.campaign
+              WHERE purpose = 'final' AND record.campaign =
+              (SELECT id FROM campaign WHERE kind = 'last_comparison') ORDER BY record.number";
+    let mut statement = connection.prepare(of).unwrap();
+    let windows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let windows: Vec<(String, String)> = windows.collect::<Result<_, _>>().unwrap();
+    let ways = windows.iter().map(|(way, _)| way).collect::<std::collections::BTreeSet<_>>().len();
+    let one = |round: &[(String, String)]| round.iter().all(|(_, node)| *node == round[0].1);
+    assert!(ways > 1 && windows.chunks(ways).all(one), "{windows:?}");
+}
+
+/// A quick search on a model.
+fn quick() -> Vec<&'static str> {
+    on_hosts(&[&NUMBERS[..], &["--method", "reinforcer"]].concat())
+}
+
+#[test]
+fn hosts_that_share_a_home_share_one_copy_which_none_replaces() {
+    let site = Site::new();
+    // No host sees what others have copied: each copies.
+    site.script(
+        "ssh",
+        "for last; do :; done\ncase \"$last\" in\n\
+         *'echo there'*) sh -c \"$last\" | sed 's/there$//' ;;\n\
+         *) exec sh -c \"$last\" ;;\nesac",
+    );
+    let copies = || -> Vec<(PathBuf, u64)> {
+        let cache = fs::read_dir(site.path("home/.cache/pinwise")).unwrap().flatten();
+        let files = cache.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten());
+        files.map(|file| (file.path(), file.metadata().unwrap().ino())).collect()
+    };
+    let mut first = None;
+    for store in ["first.db", "second.db"] {
+        let done = site.run(&quick(), store);
+        assert!(done.status.success(), "{}", said(&done));
+        let copies = copies();
+        assert!(copies.len() == 1 && copies[0].0.ends_with("pinwise"), "{copies:?}");
+        assert_eq!(*first.get_or_insert(copies[0].1), copies[0].1, "it is still the first file");
+    }
+    site.no_worker_is_left();
+}
+
+#[test]
+fn a_node_opens_while_another_one_still_gets_its_copy() {
+    let site = Site::new();
+    let (home, go, waits) = (site.path("home2"), site.path("go"), site.path("waits"));
+    fs::create_dir(&home).unwrap();
+    site.script(
+        "ssh",
+        &format!(
+            "for last; do :; done\ncase \"$*\" in *' h2 '*) export HOME={} ;; esac\n\
+             case \"$*\" in *' h2 '*'cat >'*) echo yes > {}; \
+             while ! test -e {}; do sleep 0.1; done ;; esac\nexec sh -c \"$last\"",
+            home.display(),
+            waits.display(),
+            go.display()
+        ),
+    );
+    let mut command = site.command(&quick(), "both.db");
+    let mut coordinator = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    let copying = || fs::read_to_string(&waits).unwrap_or_default().ends_with('\n');
+    wait_until(PATIENCE, "the copy to wait", copying);
+    wait_until(PATIENCE, "the other worker", || site.workers().len() == 1);
+    fs::write(&go, "").unwrap();
+    assert!(coordinator.ended(PATIENCE).success());
+    site.no_worker_is_left();
 }

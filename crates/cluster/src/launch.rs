@@ -1,8 +1,11 @@
 //! Starts a worker on a node. Its standard input and output are the connection: no port is opened.
 //!
 //! *ssh.* A first connection asks for the architecture and for this program in the cache folder of
-//! the node, by version and digest. If it is not there, a second one copies it: to another name
-//! first, so that a cut copy is never run. The last one runs `pinwise worker`.
+//! the node, by version and digest. If it is not there, a second one copies it: to a name of this
+//! copy alone, so that a cut copy is never run. Hosts may share the folder: the first whole copy
+//! gets the program's name, and none replaces it. The last connection runs `pinwise worker`.
+//!
+//! This program may be built anew meanwhile. What is copied is the file that was read at the start.
 //!
 //! *Slurm.* There is one `srun` for each node. It asks for a whole node. The program has to be at
 //! its path there, as on a shared file system. All jobs of a campaign have one name, by which
@@ -17,9 +20,11 @@ use crate::node::Nodes;
 use pinwise_measure::Interrupt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,6 +66,12 @@ pub enum NodeLoss {
     /// The others were there long before it.
     #[error("it was not there {} s after the first node: ask for fewer --nodes", .0.as_secs())]
     Late(Duration),
+    /// The program is still being copied to it.
+    #[error(
+        "pinwise was still being copied to it {} s after the first node was open: try again later",
+        .0.as_secs()
+    )]
+    Copying(Duration),
     /// The program is not at its path there.
     #[error("there is no {0} on it: put pinwise on a file system that the nodes share")]
     NoProgram(String),
@@ -111,6 +122,8 @@ pub enum NodeLoss {
 #[derive(Clone, Debug)]
 pub struct OwnProgram {
     path: PathBuf,
+    /// Open since it was read: its path may lead to another build by now.
+    file: Arc<File>,
     version: String,
     bytes: u64,
     /// `VERSION-DIGEST`
@@ -123,19 +136,28 @@ impl OwnProgram {
     /// # Errors
     /// It cannot be read.
     pub fn read(path: &Path, version: &str) -> io::Result<Self> {
-        let content = std::fs::read(path)?;
+        // The path of this process leads to another build, or nowhere, if that is built anew.
+        let own = std::env::current_exe().is_ok_and(|own| own == path);
+        let mut file = File::open(if own { Path::new("/proc/self/exe") } else { path })?;
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
         // FNV-1a: it tells builds apart, and does not have to resist anybody.
         let digest = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
             (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
         let key = format!("{version}-{digest:016x}");
         let (path, version, bytes) = (path.to_owned(), version.to_owned(), content.len() as u64);
-        Ok(Self { path, version, bytes, key })
+        Ok(Self { path, file: Arc::new(file), version, bytes, key })
     }
 
     /// Its version.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// The file, from its first byte.
+    fn content(&self) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
     /// Its path below the cache folder of a node.
@@ -223,18 +245,23 @@ pub(crate) struct LaunchedWorker {
     pub(crate) said: Said,
 }
 
-/// Starts the worker `number` of `nodes`. `job` is the name of the jobs of Slurm.
+/// Starts the worker `number` of `nodes`. `job` is the name of the jobs of Slurm. If `late` is set
+/// meanwhile, a copy goes on to its end, for the next time, and no worker starts.
 pub(crate) fn launch(
     nodes: &Nodes,
     number: usize,
     own: &OwnProgram,
     job: &str,
     interrupt: &Interrupt,
+    late: &AtomicBool,
 ) -> Result<LaunchedWorker, NodeLoss> {
     let (mut command, client, other) = match nodes {
         Nodes::Ssh(hosts) => {
             let host = &hosts[number];
             provide(host, own, interrupt)?;
+            if late.load(Ordering::Relaxed) {
+                return Err(NodeLoss::Interrupted);
+            }
             let mut command = ssh(host);
             let run = format!("exec \"{CACHE}/{}\" worker", own.cached());
             command.arg(in_sh(&run));
@@ -373,11 +400,12 @@ fn provide(host: &str, own: &OwnProgram, interrupt: &Interrupt) -> Result<(), No
     let mut copy = ssh(host);
     let bytes = own.bytes;
     copy.arg(in_sh(&format!(
-        "umask 077; p=\"{program}\"; mkdir -p \"${{p%/*}}\" && cat > \"$p.$$\" && \
-         test $(wc -c < \"$p.$$\") -eq {bytes} && chmod 700 \"$p.$$\" && mv \"$p.$$\" \"$p\" || \
-         {{ rm -f \"$p.$$\"; exit 1; }}"
+        "umask 077; p=\"{program}\"; t=\"$p.$(uname -n).$$\"; mkdir -p \"${{p%/*}}\" && \
+         cat > \"$t\" && test $(wc -c < \"$t\") -eq {bytes} && chmod 700 \"$t\" && \
+         {{ ln \"$t\" \"$p\" 2>/dev/null || test -x \"$p\" || mv \"$t\" \"$p\"; }}; \
+         s=$?; rm -f \"$t\"; exit $s"
     )));
-    let content = File::open(&own.path).map_err(|error| NodeLoss::NotCopied(error.to_string()))?;
+    let content = own.content().map_err(|error| NodeLoss::NotCopied(error.to_string()))?;
     let (status, _, said) = run(copy, content.into(), COPY, interrupt)?;
     let why = || said.last().unwrap_or_else(|| status.to_string());
     if status.success() { Ok(()) } else { Err(NodeLoss::NotCopied(why())) }
@@ -509,6 +537,21 @@ mod tests {
         let said = Said::collect(io::Cursor::new(text));
         assert_eq!(said.last().as_deref(), Some("[31mthe end"));
         assert!(said.text().len() <= Said::KEPT);
+    }
+
+    #[test]
+    fn what_is_copied_is_the_file_that_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pinwise");
+        std::fs::write(&path, "this build").unwrap();
+        let own = OwnProgram::read(&path, "1").unwrap();
+        std::fs::write(folder.path().join("new"), "another build").unwrap();
+        std::fs::rename(folder.path().join("new"), &path).unwrap();
+        for _ in 0..2 {
+            let mut content = String::new();
+            own.content().unwrap().read_to_string(&mut content).unwrap();
+            assert_eq!(content, "this build");
+        }
     }
 
     fn sh(script: &str) -> Command {

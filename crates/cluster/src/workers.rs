@@ -19,10 +19,11 @@ use crate::likeness::{NodeDifference, difference};
 use crate::message::{FrameError, FromWorker, Opened, ToWorker, write_frame};
 use crate::node::Nodes;
 use crate::watch::Watch;
+use opening::Launches;
 pub use opening::OpeningRequest;
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, MeasureError, Measurement, NodeResult, OtherLoad, ProgramNote,
-    Retry, Setting,
+    Retry, Setting, to_begin,
 };
 use references::References;
 use std::collections::BTreeMap;
@@ -95,6 +96,10 @@ type Heard = (usize, Result<FromWorker, FrameError>);
 #[derive(Debug)]
 struct ConnectedWorker {
     node: String,
+    /// Which of the nodes it is.
+    number: usize,
+    /// When its connection was there.
+    connected: Instant,
     child: Child,
     /// What its thread writes to it. A stopped worker stops that thread alone.
     input: Option<Sender<ToWorker>>,
@@ -125,6 +130,8 @@ pub struct Workers {
     news: NodeNews,
     watch: Watch,
     interrupt: Interrupt,
+    /// The workers that are being started.
+    launches: Option<Launches>,
     _guard: Option<JobGuard>,
 }
 
@@ -149,13 +156,15 @@ impl Workers {
             news: NodeNews::default(),
             watch: Watch::new(SILENCE, Instant::now()),
             interrupt,
+            launches: None,
             _guard: None,
         }
     }
 
     /// Sets nodes aside that differ from the first one.
     fn keep_alike(&mut self) {
-        let open: Vec<usize> = self.dispatch.workers().collect();
+        let mut open: Vec<usize> = self.dispatch.workers().collect();
+        open.sort_by_key(|worker| self.workers[*worker].number);
         let Some((&first, others)) = open.split_first() else { return };
         for &other in others {
             let [one, other_opened] =
@@ -169,9 +178,10 @@ impl Workers {
         }
     }
 
-    /// The first node that measures, as it is open there.
+    /// The first of the named nodes that measures, as it is open there.
     pub fn first(&self) -> Option<&Opened> {
-        self.dispatch.workers().next().and_then(|number| self.workers[number].opened.as_ref())
+        let first = self.dispatch.workers().min_by_key(|worker| self.workers[*worker].number);
+        first.and_then(|worker| self.workers[worker].opened.as_ref())
     }
 
     /// How many nodes measure.
@@ -211,17 +221,16 @@ impl Workers {
         all
     }
 
-    /// The results of trials with consecutive numbers from `number`, in their order. Those of a
+    /// The results of trials in virtual time, in their order. Each has its number. Those of a
     /// worker that is lost are measured by another one.
     pub fn measure_all(
         &mut self,
-        number: u64,
-        trials: &[Wanted],
+        trials: impl IntoIterator<Item = (Wanted, u64)>,
     ) -> Vec<Result<Measurement, MeasureError>> {
         self.dispatch.withdraw();
-        let tickets = self.dispatch.offer(trials.iter().cloned().zip(number..));
+        let tickets = self.dispatch.offer(trials);
         let mut outcomes = BTreeMap::new();
-        while outcomes.len() < trials.len() {
+        while (outcomes.len() as u64) < tickets.end - tickets.start {
             if let Err(error) = self.hand_out(None) {
                 return tickets
                     .map(|ticket| outcomes.remove(&ticket).unwrap_or_else(|| Err(error.clone())))
@@ -262,19 +271,9 @@ impl Workers {
         }
         self.dispatch.withdraw();
         let in_flight = self.dispatch.in_flight().map(|(_, trial)| trial);
-        let mut flying: Vec<&Wanted> = in_flight.chain(&received).collect();
-        let mut new: Vec<(Wanted, u64)> = Vec::new();
-        for round in rounds {
-            let mut number = 0..;
-            for trial in round {
-                match flying.iter().position(|flying| *flying == trial) {
-                    Some(place) => drop(flying.swap_remove(place)),
-                    // Consecutive numbers stay together.
-                    None => new.extend(number.next().map(|number| (trial.clone(), number))),
-                }
-            }
-        }
-        self.dispatch.offer(new);
+        let new = to_begin(rounds, in_flight.chain(&received));
+        // Consecutive numbers stay together.
+        self.dispatch.offer(new.into_iter().flat_map(|round| round.into_iter().zip(0..)));
         // The rest of a round goes to the node that began it, if that is free.
         let own = self.workers.iter().position(|worker| node == Some(&worker.node));
         while !came {
@@ -505,6 +504,7 @@ impl Drop for Workers {
     /// Ends every worker, and waits until it has put everything back. What does not end by itself
     /// is killed.
     fn drop(&mut self) {
+        self.launches = None;
         for worker in &mut self.workers {
             if let Some(input) = worker.input.take() {
                 drop(input.send(ToWorker::Bye));

@@ -142,7 +142,12 @@ impl Job for CalibrationRequest {
         Ok((new, decided))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        _: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<Self, JobError> {
         let request: Self = stored_campaign::question(info)?;
         if let CalibrationExamples::Commands(_) = request.examples {
             check_machine(info, &pinwise_linux::this_machine()?)?;

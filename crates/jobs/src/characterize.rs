@@ -6,7 +6,7 @@ mod on_nodes;
 
 use crate::campaign_run::{EndContext, as_parent_error, conclude, measure_on};
 use crate::error::JobError;
-use crate::events::{Event, Events, Silent};
+use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::node_worker::WorkerRequest;
 use crate::open_subject::{OnNodes, OpenSubject as _, WithNodeNews, start_on_nodes};
@@ -152,9 +152,10 @@ impl Job for CharacterizeRequest {
         info: &CampaignInfo,
         caller: &Caller,
         _: &Store,
+        events: &mut dyn Events,
     ) -> Result<PreparedCharacterization, JobError> {
         let request: Self = stored_campaign::question(info)?;
-        let nodes = on_nodes(&request, caller, &mut Silent)?;
+        let nodes = on_nodes(&request, caller, events)?;
         let bench = open(&request, caller, nodes.as_ref())?;
         if Fingerprint::of(bench.bench().machine()).topology
             != Fingerprint::of(&info.new.machine).topology

@@ -226,9 +226,10 @@ impl Job for CompareRequest {
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
+        events: &mut dyn Events,
     ) -> Result<PreparedComparison, JobError> {
         let compared: CompareQuestion = stored_campaign::question(info)?;
-        let mut testbed = reopen(info, &compared.request, caller, store)?;
+        let mut testbed = reopen(info, &compared.request, caller, store, events)?;
         recall_searches(&mut *testbed, info, store)?;
         Ok(PreparedComparison { compared, testbed, notes: Vec::new() })
     }

@@ -179,6 +179,7 @@ impl Job for CoschedRequest {
         info: &CampaignInfo,
         caller: &Caller,
         _: &Store,
+        _: &mut dyn Events,
     ) -> Result<PreparedCosched, JobError> {
         let request: Self = stored_campaign::question(info)?;
         match &request.subject {

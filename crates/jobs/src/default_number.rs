@@ -20,6 +20,12 @@ impl DefaultNumber {
         Self { n: Some(n), known: None }
     }
 
+    /// Assumed to be `cpus`, the number of CPUs that the program may use.
+    pub(crate) fn assumed(cpus: u32) -> Self {
+        let known = LastComparisonNote::DefaultAssumed { n: cpus, threads: None };
+        Self { n: Some(cpus), known: Some(known) }
+    }
+
     /// Inferred from the threads that the program began with. Otherwise assumed to be `cpus`, the
     /// number of CPUs that the program may use. `goes_on`: the program goes on running while its
     /// number changes.

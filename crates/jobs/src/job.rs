@@ -41,6 +41,7 @@ pub trait Job: Sized {
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
+        events: &mut dyn Events,
     ) -> Result<Self::Prepared, JobError>;
 
     /// Measures from where the campaign's records end, and stores what it concludes.
@@ -142,7 +143,7 @@ pub(crate) fn resume_job<J: Job>(
     // Before the program is opened: it would run beside the one that is measured. And until the
     // conclusion is stored.
     let _lock = store.lock(info.id)?;
-    let ready = J::reopen(info, caller, store)?;
+    let ready = J::reopen(info, caller, store, events)?;
     upgrade(store, events)?;
     store.set_state(info.id, CampaignState::Open, None)?;
     go_on::<J>(ready, info, caller, store, events)

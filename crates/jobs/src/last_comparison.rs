@@ -10,7 +10,8 @@ use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, Purpose, Record, Step, Store, Strategy, Trial, settled,
+    CampaignInfo, CampaignState, Ending, Purpose, Record, Step, Store, Strategy, Trial,
+    TrialRounds, settled,
 };
 use pinwise_measure::{
     Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
@@ -38,6 +39,8 @@ pub(crate) const MOST_WINDOWS: f64 = 4.0;
 const ALONE_ROUNDS: usize = 3;
 /// Confidence with which all intervals hold together.
 pub(crate) const CONFIDENCE: f64 = 0.95;
+/// Rounds that are foreseen: those of as many nodes at once.
+const FORESEEN_ROUNDS: usize = 64;
 /// Seed of the random order.
 const SEED: u64 = 1;
 
@@ -394,7 +397,7 @@ impl Comparing<'_> {
     ) -> Result<LastComparison, JobError> {
         let Self { part, question, read, fewest } = *self;
         events.take(Event::Comparison).map_err(JobError::Output)?;
-        let mut strategy = LastComparisonSearch { question: question.clone(), read };
+        let mut strategy = LastComparisonSearch::new(question, read);
         let budget = Budget::Time(question.time);
         let measured = measure_on(store, part, budget, &mut strategy, testbed, caller, events)?;
         let cut_short = cut_short(&measured.ending);
@@ -424,6 +427,8 @@ fn cut_short(ending: &Ending) -> Option<Unmeasured> {
 struct LastComparisonSearch<'a> {
     question: LastComparisonQuestion,
     read: Read<'a>,
+    /// The round of the last proposed trial, and [`FORESEEN_ROUNDS`] after it.
+    following: TrialRounds,
 }
 
 impl Strategy for LastComparisonSearch<'_> {
@@ -446,22 +451,54 @@ impl Strategy for LastComparisonSearch<'_> {
         }
         let lacking =
             lacking.unwrap_or_else(|| (0..ways.len()).filter(|way| !hurt.contains(way)).collect());
-        let order = self.question.orders().nth(rounds.len() - 1).unwrap_or_default();
-        let Some(way) = order.into_iter().find(|way| lacking.contains(way)) else {
+        let mut orders = self.question.orders().skip(rounds.len() - 1);
+        let mut own = orders.next().unwrap_or_default();
+        own.retain(|way| lacking.contains(way));
+        let Some((&way, rest)) = own.split_first() else {
             return Step::Fail("nothing is compared".into());
         };
-        let placed =
-            self.question.placed.clone().filter(|_| ways[way] == Way::Placed).map(Placed::At);
-        let count = ThreadCount { n: self.question.number(ways[way]), placed };
-        Step::Measure(Trial {
-            setting: Setting::Threads(count),
-            purpose: Purpose::Final,
-            effort: Effort { windows: self.question.windows },
-        })
+        let unhurt = |mut order: Vec<usize>| {
+            order.retain(|way| !hurt.contains(way));
+            order.into_iter().map(|way| self.trial(ways[way])).collect()
+        };
+        self.following = TrialRounds {
+            continued: rounds.last().is_some_and(|round| !round.is_empty()),
+            rest: rest.iter().map(|&way| self.trial(ways[way])).collect(),
+            next: orders.take(FORESEEN_ROUNDS).map(unhurt).collect(),
+        };
+        Step::Measure(self.trial(ways[way]))
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        let TrialRounds { rest, next, .. } = &self.following;
+        rest.iter().chain(next.iter().flatten()).take(most).cloned().collect()
+    }
+
+    fn rounds(&self, most: usize) -> Option<TrialRounds> {
+        let mut rounds = self.following.clone();
+        rounds.next.truncate(most);
+        Some(rounds)
+    }
+}
+
+impl<'a> LastComparisonSearch<'a> {
+    fn new(question: &LastComparisonQuestion, read: Read<'a>) -> Self {
+        Self { question: question.clone(), read, following: TrialRounds::default() }
     }
 }
 
 impl LastComparisonSearch<'_> {
+    /// A window of a way.
+    fn trial(&self, way: Way) -> Trial {
+        let placed = self.question.placed.clone().filter(|_| way == Way::Placed).map(Placed::At);
+        let count = ThreadCount { n: self.question.number(way), placed };
+        Trial {
+            setting: Setting::Threads(count),
+            purpose: Purpose::Final,
+            effort: Effort { windows: self.question.windows },
+        }
+    }
+
     /// Whether more rounds would show nothing new.
     fn is_enough(&self, so_far: &LastComparison) -> bool {
         let LastComparisonQuestion { n, default, precision, looks, own_load, .. } = self.question;

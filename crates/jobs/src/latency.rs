@@ -96,7 +96,12 @@ impl Job for LatencyRequest {
         Ok((new, order))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Prepared, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        _: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<Self::Prepared, JobError> {
         let request: Self = stored_campaign::question(info)?;
         let now = pinwise_linux::this_machine()?;
         let missing = request.contexts.difference(&now.allowed);

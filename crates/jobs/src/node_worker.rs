@@ -7,10 +7,12 @@ use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::pairs::PairsRequest;
 use crate::placement_request::PlacementRequest;
+use crate::threads::{AskedProbes, ThreadsRequest, UsableContexts, serve_probes};
+use crate::tune::serve_tuned;
 use crate::with_other_load::WithOtherLoad;
 use crate::{CharacterizeRequest, Interrupt};
 use pinwise_cluster::{ABANDONED, FrameError, Session, serve};
-use pinwise_measure::{ProgramNote, WorkingSets};
+use pinwise_measure::{ProgramNote, WorkingSets, Workload};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +33,11 @@ pub(crate) enum WorkerRequest {
     },
     /// Programs to pair.
     Pairs { request: Box<PairsRequest>, from: Option<WorkingPlace> },
+    /// A program to probe with numbers of threads.
+    Threads { asked: AskedProbes, from: Option<WorkingPlace> },
+    /// A program to measure with numbers of threads, pinned or not. Of one number, the threads may
+    /// be known.
+    Tune { request: Box<ThreadsRequest>, known: Option<(u32, Workload)>, from: WorkingPlace },
     /// Microbenchmarks, with what was found about the caches once somebody has looked.
     Characterize { request: CharacterizeRequest, found: Option<WorkingSets> },
 }
@@ -78,6 +85,8 @@ pub(crate) struct OpenFacts {
     pub(crate) experiment: Option<Duration>,
     pub(crate) profiles: bool,
     pub(crate) restart: Option<Duration>,
+    /// The contexts that the program may use, where its number of threads is asked.
+    pub(crate) usable: Option<UsableContexts>,
 }
 
 impl OpenFacts {
@@ -89,6 +98,7 @@ impl OpenFacts {
             experiment: subject.experiment(period),
             profiles: subject.profiles(),
             restart: subject.restart(),
+            usable: None,
         }
     }
 }
@@ -126,12 +136,22 @@ pub fn serve_as_worker(
             }
             Ok(WorkerRequest::Pairs { request, from }) => {
                 let entered = from.map(|from| from.enter()).transpose();
-                match entered.and_then(|_| request.open(caller, &mut Silent)) {
+                match entered.and_then(|path| {
+                    let path = path.filter(|path| !path.is_empty());
+                    request.open(path, caller, &mut Silent)
+                }) {
                     Ok(mut ready) => {
                         measure(session, &mut *ready.testbed, PlacementRequest::PERIOD)
                     }
                     Err(error) => refuse(session, &error, &caller.interrupt),
                 }
+            }
+            Ok(WorkerRequest::Threads { asked, from }) => {
+                let path = from.map(|from| from.enter()).transpose();
+                serve_probes(asked, path, caller, session)
+            }
+            Ok(WorkerRequest::Tune { request, known, from }) => {
+                serve_tuned(*request, known, from.enter(), caller, session)
             }
             Ok(WorkerRequest::Characterize { request, found }) => {
                 serve_benchmarks(&request, found, caller, session)

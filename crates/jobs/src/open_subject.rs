@@ -17,7 +17,7 @@ pub(crate) use coscheduled::{
 };
 pub use on_nodes::nodes_cost;
 pub(crate) use on_nodes::{OnNodes, WithNodeNews, start as start_on_nodes};
-pub(crate) use paired::open_commands;
+pub(crate) use paired::{PairedRuns, open_commands};
 pub(crate) use rerun::not_of_a_run;
 pub(crate) use simulated::{open_pairs, open_ready, open_smt_core};
 

@@ -2,11 +2,11 @@
 
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
-use crate::events::{Events, Silent};
+use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::node_worker::{WorkerRequest, WorkingPlace};
 use crate::open_subject::{
-    OnNodes, OpenSubject, open_commands, open_pairs, open_smt_core, start_on_nodes,
+    OnNodes, OpenSubject, PairedRuns, open_commands, open_pairs, open_smt_core, start_on_nodes,
 };
 use crate::resume_check::check_machine;
 use crate::simulation::{SimulationRequest, SmtSimulation};
@@ -244,8 +244,10 @@ impl PairsRequest {
         PairSeats::of(machine, self.level.as_deref(), threads).map_err(JobError::usage)
     }
 
+    /// Opens the programs. `path`: where they are looked for, if not in `PATH`.
     pub(crate) fn open(
         self,
+        path: Option<String>,
         caller: &Caller,
         events: &mut dyn Events,
     ) -> Result<PreparedPairs, JobError> {
@@ -255,7 +257,8 @@ impl PairsRequest {
             (None, PairedPrograms::Commands { commands, limit }) => {
                 let names = self.programs.names();
                 let share = self.question.share(names.len());
-                Box::new(open_commands(commands, names, cpus, *limit, share, &caller.interrupt)?)
+                let run = PairedRuns { path, limit: *limit, share };
+                Box::new(open_commands(commands, names, cpus, run, &caller.interrupt)?)
             }
             (None, PairedPrograms::Simulated(simulation)) => {
                 let seed = self.question.seed;
@@ -319,7 +322,7 @@ impl Job for PairsRequest {
                 PairedPrograms::MOST
             )));
         }
-        let ready = self.open(caller, events)?;
+        let ready = self.open(None, caller, events)?;
         ready.request.seats(ready.testbed.machine())?;
         let new = NewCampaign {
             kind: Self::KIND,
@@ -339,8 +342,13 @@ impl Job for PairsRequest {
         Ok((new, ready))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<PreparedPairs, JobError> {
-        let ready = stored_campaign::question::<Self>(info)?.open(caller, &mut Silent)?;
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        _: &Store,
+        events: &mut dyn Events,
+    ) -> Result<PreparedPairs, JobError> {
+        let ready = stored_campaign::question::<Self>(info)?.open(None, caller, events)?;
         if !info.new.simulated {
             check_machine(info, ready.testbed.machine())?;
         }

@@ -130,10 +130,11 @@ impl Job for PlaceRequest {
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
+        events: &mut dyn Events,
     ) -> Result<PreparedPlacement, JobError> {
         let Self { request, plan } = stored_campaign::question(info)?;
         let plan = plan_file::resumed_path(store, info, plan);
-        let testbed = reopen(info, &request, caller, store)?;
+        let testbed = reopen(info, &request, caller, store, events)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = PlacementSearch::new(&request.question, &tree, &info.new.workload)?;
         Ok(PreparedPlacement { request, testbed, search, plan })

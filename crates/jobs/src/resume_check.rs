@@ -1,7 +1,7 @@
 //! Checks that a campaign can go on: what its measurements depend on has not changed.
 
 use crate::error::JobError;
-use crate::events::Silent;
+use crate::events::Events;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
@@ -21,6 +21,7 @@ pub(crate) fn reopen(
     request: &PlacementRequest,
     caller: &Caller,
     store: &Store,
+    events: &mut dyn Events,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     match &request.subject {
         Subject::Pids(pids) => check_processes(info, pids)?,
@@ -31,7 +32,7 @@ pub(crate) fn reopen(
     let opening = Opening { threads: threads.collect(), ..Opening::default() };
     let subject = request.subject.clone().of_any_version(&caller.program()?);
     let request = &PlacementRequest { subject, ..request.clone() };
-    let mut testbed = open_with(request, opening, caller, &mut Silent)?;
+    let mut testbed = open_with(request, opening, caller, events)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),
         None => {

@@ -171,7 +171,12 @@ impl Job for SelectRequest {
         Ok((new, self))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        _: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<Self, JobError> {
         stored_campaign::question(info)
     }
 

@@ -8,36 +8,39 @@
 
 mod confirmation;
 mod host_program;
+mod on_nodes;
 mod outcome;
 mod program_opening;
 mod request;
 mod watch_summary;
 
-use crate::campaign_run::{EndContext, answered, as_parent_error, unanswered};
+use crate::campaign_run::{EndContext, answered, as_parent_error, disturbances, unanswered};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
+use crate::open_subject::WithNodeNews;
 use crate::resume_check::{check_machine, check_processes};
 use crate::service_number::{give_back, own_number};
 use crate::stored_campaign;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
 pub use host_program::HostProgram;
+pub(crate) use on_nodes::{AskedProbes, ThreadsOnNodes, look_in, serve_probes};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
+    CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Parent, Record, Store, drive,
 };
 use pinwise_linux::{Pid, ProcessLock, described};
-use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
-use pinwise_placement::{Budget, LastComparisonVerdict, Unmeasured};
+use pinwise_measure::{Interrupt, Probed, Setting, Testbed as _, ThreadCount, Unit, Workload};
+use pinwise_placement::{Budget, LastComparisonVerdict, TunePart, Unmeasured};
 use pinwise_present::{Files, Planned, Summary, Unfinished};
 use pinwise_programs::{LinuxProber, ProbeError};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
 use pinwise_topology::{Alike, Machine};
 pub(crate) use program_opening::seen;
-pub(crate) use program_opening::usable_contexts;
 use program_opening::{ProgramOpening, names_nothing};
+pub(crate) use program_opening::{UsableContexts, usable_contexts};
 pub(crate) use request::platform;
 pub use request::{
     ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
@@ -81,58 +84,62 @@ impl ThreadsAnswer {
     }
 }
 
+/// A question, with the nodes on which its program is open.
+pub struct PreparedThreads {
+    pub(crate) question: ThreadsQuestion,
+    pub(crate) nodes: Option<ThreadsOnNodes>,
+}
+
 impl Job for ThreadsRequest {
     const KIND: Kind = Kind::Threads;
     type Answer = ThreadsAnswer;
-    type Prepared = ThreadsQuestion;
+    type Prepared = PreparedThreads;
 
     fn prepare(
         self,
         caller: &Caller,
         _: &Store,
-        _: &mut dyn Events,
-    ) -> Result<(NewCampaign, ThreadsQuestion), JobError> {
-        let (question, machine) = ThreadsQuestion::of(self)?;
+        events: &mut dyn Events,
+    ) -> Result<(NewCampaign, PreparedThreads), JobError> {
+        let nodes = ThreadsOnNodes::start(&self, caller, events)?;
+        let (question, machine) = ThreadsQuestion::on(nodes.as_ref(), self)?;
         question.check_output(None)?;
         let asked = serde_json::to_value(&question)?;
-        Ok((question.campaign(Self::KIND, machine, asked, caller), question))
+        let new = question.campaign(Self::KIND, machine, asked, caller);
+        Ok((new, PreparedThreads { question, nodes }))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        _: &Store,
+        events: &mut dyn Events,
+    ) -> Result<PreparedThreads, JobError> {
         let question: ThreadsQuestion = stored_campaign::question(info)?;
         question.check_output(Some(info.started))?;
-        if let ThreadsProgram::Here(HostProgram { pid, .. }) = &question.request.program {
-            check_processes(info, pid.as_slice())?;
-            let now = pinwise_linux::this_machine()?;
-            let contexts = usable_contexts(&now, pid.map(Pid))?.contexts;
-            if contexts != question.contexts {
-                return Err(JobError::Usage(format!(
-                    "campaign {} cannot be resumed: the program had {} contexts at its start, and \
-                     has {contexts} now; start a new one",
-                    info.id.0, question.contexts
-                )));
-            }
-            // Which contexts they are does not matter to a number.
-            check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
-        }
-        Ok(question)
+        let nodes = ThreadsOnNodes::start(&question.request, caller, events)?;
+        question.check_resumed(nodes.as_ref(), info)?;
+        Ok(PreparedThreads { question, nodes })
     }
 
     fn conduct(
-        question: ThreadsQuestion,
+        PreparedThreads { question, nodes }: PreparedThreads,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<ThreadsAnswer, JobError> {
         let id = info.id;
+        let news = nodes.as_ref().and_then(ThreadsOnNodes::news);
+        let events: &mut dyn Events = &mut WithNodeNews::new(events, news);
         let _hold = match hold(&question.request) {
             Ok(hold) => hold,
             Err(error) => return Err(as_parent_error(error, store, id)?),
         };
         let searched = {
             let mut journal = store.journal(id)?;
-            search_threads(&question, &info.new.machine, &mut journal, &caller.interrupt, events)
+            let machine = &info.new.machine;
+            search_threads(&question, machine, nodes, &mut journal, &caller.interrupt, events)
         };
         let searched = match searched {
             Ok(searched) => searched,
@@ -180,6 +187,12 @@ impl Job for ThreadsRequest {
         }
         conclusion.cut_short = cut_short;
         conclusion.notes.extend(note);
+        if question.request.on.is_some() {
+            let part = stored_campaign::part(store, &Parent::new(id, &TunePart::LastComparison))?;
+            let ids = std::iter::once(id).chain(part.map(|part| part.id));
+            // Which nodes were lost, and how alike the others are.
+            conclusion.notes.extend(disturbances(store, ids)?.into_iter().map(ThreadsNote::from));
+        }
         let kept = match &confirmation {
             Some(_) => Some(conclusion.parameter),
             // Only a number that fresh windows confirm stays set.
@@ -228,6 +241,53 @@ impl Job for ThreadsRequest {
 }
 
 impl ThreadsQuestion {
+    /// Decides the question of a request: on the first of the nodes, or on this machine as it is
+    /// now. Returns the machine, too.
+    ///
+    /// # Errors
+    /// The errors of [`Self::of`].
+    pub(crate) fn on(
+        nodes: Option<&ThreadsOnNodes>,
+        request: ThreadsRequest,
+    ) -> Result<(Self, Machine), JobError> {
+        match (nodes, &request.program) {
+            (Some(nodes), ThreadsProgram::Here(_)) => {
+                let UsableContexts { contexts, limited, .. } = nodes.usable()?.clone();
+                Ok((Self::decide(request, contexts, limited)?, nodes.machine().clone()))
+            }
+            _ => Self::of(request),
+        }
+    }
+
+    /// Refuses to go on where something has changed that the measurements depend on.
+    pub(crate) fn check_resumed(
+        &self,
+        nodes: Option<&ThreadsOnNodes>,
+        info: &CampaignInfo,
+    ) -> Result<(), JobError> {
+        if let ThreadsProgram::Here(HostProgram { pid, .. }) = &self.request.program {
+            check_processes(info, pid.as_slice())?;
+            let (now, contexts) = match nodes {
+                Some(nodes) => (nodes.machine().clone(), nodes.usable()?.contexts),
+                None => {
+                    let now = pinwise_linux::this_machine()?;
+                    let contexts = usable_contexts(&now, pid.map(Pid))?.contexts;
+                    (now, contexts)
+                }
+            };
+            if contexts != self.contexts {
+                return Err(JobError::Usage(format!(
+                    "campaign {} cannot be resumed: the program had {} contexts at its start, and \
+                     has {contexts} now; start a new one",
+                    info.id.0, self.contexts
+                )));
+            }
+            // Which contexts they are does not matter to a number.
+            check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
+        }
+        Ok(())
+    }
+
     /// A campaign that asks for a number of threads, among other things.
     pub(crate) fn campaign(
         &self,
@@ -286,6 +346,8 @@ pub(crate) enum ProgramProber {
     Here(Box<LinuxProber>),
     /// A program on a model.
     Modelled(Box<ModelProber>),
+    /// Either of them on several nodes.
+    OnNodes(Box<ThreadsOnNodes>),
 }
 
 impl ProgramProber {
@@ -293,7 +355,7 @@ impl ProgramProber {
     fn names_nothing(&self) -> bool {
         match self {
             Self::Here(prober) => names_nothing(prober.error()),
-            Self::Modelled(_) => false,
+            Self::Modelled(_) | Self::OnNodes(_) => false,
         }
     }
 
@@ -335,7 +397,8 @@ impl ProgramProber {
     }
 }
 
-/// Searches on `machine` with the records of `journal`, from where these end.
+/// Searches on `machine` with the records of `journal`, from where these end. With `nodes`, these
+/// measure.
 ///
 /// # Errors
 /// The program cannot be opened, or the journal cannot serve. A search that ended without an answer
@@ -343,6 +406,7 @@ impl ProgramProber {
 pub(crate) fn search_threads(
     question: &ThreadsQuestion,
     machine: &Machine,
+    mut nodes: Option<ThreadsOnNodes>,
     journal: &mut dyn Journal,
     interrupt: &Interrupt,
     events: &mut dyn Events,
@@ -353,10 +417,10 @@ pub(crate) fn search_threads(
     let unit = question.unit(&Unit::rate("1/s"));
     events.take(Event::Measuring { budget, unit: &unit }).map_err(JobError::Output)?;
     let mut ready = match &question.request.program {
-        ThreadsProgram::Here(program) => {
+        ThreadsProgram::Here(program) if nodes.is_none() => {
             Some(ProgramOpening::new(program, question, machine.clone(), interrupt)?)
         }
-        ThreadsProgram::Modelled(_) => None,
+        ThreadsProgram::Here(_) | ThreadsProgram::Modelled(_) => None,
     };
     let start = Instant::now();
     let (clock, stop) = (|| start.elapsed(), || interrupt.came());
@@ -364,9 +428,20 @@ pub(crate) fn search_threads(
         let records = journal.records()?;
         let progressed = question.search.progressed(&convert, &records);
         let mut searcher = NumberSearch::new(&question.search, &convert, &records);
+        if let Some(nodes) = &mut nodes {
+            nodes.begin(question, progressed.stage, records.clone(), events)?;
+        }
         // If nobody takes the events, the job has been asked to stop.
         let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
         match (&question.request.program, &mut ready) {
+            _ if let Some(mut on_nodes) = nodes.take() => {
+                let (ending, records) =
+                    drive(journal, &mut searcher, &mut on_nodes, &clock, &stop, &mut observe)?;
+                if !searcher.is_next_stage() || ending == Ending::Interrupted {
+                    break (ending, records, ProgramProber::OnNodes(Box::new(on_nodes)));
+                }
+                nodes = Some(on_nodes);
+            }
             (ThreadsProgram::Here(_), Some(ready)) => {
                 let mut prober = ready.open(progressed, &records)?;
                 let (ending, records) =
@@ -377,12 +452,8 @@ pub(crate) fn search_threads(
                 ready.learn(&prober);
             }
             (ThreadsProgram::Modelled(program), _) => {
-                let ((platform, _), description) = (program.platform()?, program.description()?);
-                let mut prober = ModelProber::new(platform, description, program.seed)
-                    .watching_for(question.search.window)
-                    .after(records.iter().filter_map(probed))
-                    .beside(program.others.clone())
-                    .cancelled_by(interrupt.clone());
+                let prober = program.prober(question)?.after(records.iter().filter_map(probed));
+                let mut prober = prober.cancelled_by(interrupt.clone());
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
                 break (ending, records, ProgramProber::Modelled(Box::new(prober)));

@@ -7,6 +7,7 @@
 //! alone, and the number with its placement, on fresh windows. Only these results are announced.
 //! The answer and the plan are read from the parts, however far they came.
 
+mod on_nodes;
 mod parts;
 mod policies;
 mod program_testbed;
@@ -23,8 +24,10 @@ use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored_campaign;
 use crate::threads::{
-    HostProgram, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, hold,
+    HostProgram, ThreadsOnNodes, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    hold,
 };
+pub(crate) use on_nodes::serve_tuned;
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::{ProgramNote, optional_value_or_text, values_or_text};
@@ -251,52 +254,63 @@ impl TunedPlacement {
     }
 }
 
+/// A request, with the nodes on which its program is open.
+pub struct PreparedTune {
+    request: TuneRequest,
+    nodes: Option<ThreadsOnNodes>,
+}
+
 impl Job for TuneRequest {
     const KIND: Kind = Kind::Tune;
     type Answer = TuneAnswer;
-    type Prepared = TuneRequest;
+    type Prepared = PreparedTune;
 
     fn prepare(
         self,
         caller: &Caller,
         store: &Store,
-        _: &mut dyn Events,
-    ) -> Result<(NewCampaign, TuneRequest), JobError> {
+        events: &mut dyn Events,
+    ) -> Result<(NewCampaign, PreparedTune), JobError> {
         plan_file::check_plan_path(store, self.plan.as_deref())?;
         // Also if it is resumed from another directory.
         let plan = self.plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { plan, ..self.clone() };
-        let (question, machine) = number_question(&self)?;
+        on_nodes::check(&self.threads)?;
+        let nodes = ThreadsOnNodes::start(&self.threads, caller, events)?;
+        let (question, machine) = number_question(&self, nodes.as_ref())?;
         question.check_output(None)?;
         let asked = serde_json::to_value(&asked)?;
         let new = question.campaign(Self::KIND, machine, asked, caller);
-        Ok((NewCampaign { seed: 1, ..new }, self))
+        Ok((NewCampaign { seed: 1, ..new }, PreparedTune { request: self, nodes }))
     }
 
     fn reopen(
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
-    ) -> Result<TuneRequest, JobError> {
+        events: &mut dyn Events,
+    ) -> Result<PreparedTune, JobError> {
         let mut request: Self = stored_campaign::question(info)?;
         request.plan = plan_file::resumed_path(store, info, request.plan);
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &request.threads.program {
             check_processes(info, pid.as_slice())?;
         }
+        let nodes = ThreadsOnNodes::start(&request.threads, caller, events)?;
         if let Some(number) =
             stored_campaign::part(store, &Parent::new(info.id, &TunePart::Threads))?
         {
             // The program may use as many contexts as at its start.
-            ThreadsRequest::reopen(&number, caller, store)?;
+            let question: ThreadsQuestion = stored_campaign::question(&number)?;
+            question.check_resumed(nodes.as_ref(), &number)?;
         }
-        let (question, machine) = number_question(&request)?;
+        let (question, machine) = number_question(&request, nodes.as_ref())?;
         question.check_output(Some(info.started))?;
         check_machine(info, &machine)?;
-        Ok(request)
+        Ok(PreparedTune { request, nodes })
     }
 
     fn conduct(
-        request: TuneRequest,
+        PreparedTune { request, nodes }: PreparedTune,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
@@ -306,11 +320,16 @@ impl Job for TuneRequest {
         let path = request.plan.clone().or_else(earlier);
         let request = TuneRequest { plan: path, ..request };
         let held = hold(&request.threads);
-        let measured = held.and_then(|_hold| measure_parts(info, &request, caller, store, events));
+        let on_nodes = nodes.as_ref().map(ThreadsOnNodes::fingerprint);
+        let measure = |_hold| measure_parts(info, &request, nodes, caller, store, events);
+        let measured = held.and_then(measure);
         let (left_undone, cut_short) =
             measured.or_else(|error| Err(as_parent_error(error, store, info.id)?))?;
         let answer = answer(store, &store.get(info.id)?)?;
-        let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::this_machine()?);
+        let fingerprint = match on_nodes {
+            Some(fingerprint) => fingerprint,
+            None => pinwise_linux::fingerprint(&pinwise_linux::this_machine()?),
+        };
         TuneAnswer { left_undone, cut_short, ..answer }.with_plan(store, &request, fingerprint)
     }
 
@@ -341,18 +360,17 @@ impl Job for TuneRequest {
 }
 
 /// The question of the search for the number alone.
-fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), JobError> {
+fn number_question(
+    request: &TuneRequest,
+    nodes: Option<&ThreadsOnNodes>,
+) -> Result<(ThreadsQuestion, Machine), JobError> {
     let whole = request.threads.time();
     let budget = Some(whole.mul_f64(NUMBER));
     // The fewest probes that show a number may take longer than this budget. This search compares
     // nothing: the whole job ends with the last comparison.
     let deadline = Some(whole);
-    ThreadsQuestion::of(ThreadsRequest {
-        budget,
-        deadline,
-        confirm: false,
-        ..request.threads.clone()
-    })
+    let alone = ThreadsRequest { budget, deadline, confirm: false, ..request.threads.clone() };
+    ThreadsQuestion::on(nodes, alone)
 }
 
 /// The placements of a campaign that are in the store, the last one of each number, in order.
@@ -716,7 +734,7 @@ mod tests {
     #[test]
     fn the_search_for_the_number_may_take_the_whole_budget_for_its_least() {
         let asked = request();
-        let (question, _) = number_question(&asked).unwrap();
+        let (question, _) = number_question(&asked, None).unwrap();
         let whole = asked.threads.time();
         assert_eq!(question.request.deadline(), whole);
         assert!(question.request.time() < whole, "its share");
@@ -724,7 +742,7 @@ mod tests {
 
     #[test]
     fn a_budget_without_room_for_the_last_comparison_is_noted_without_a_second_amount() {
-        let (question, _) = number_question(&request()).unwrap();
+        let (question, _) = number_question(&request(), None).unwrap();
         let outcome = ThreadsOutcome::of(question, &[]).unwrap();
         // No probe is known to take any time: three ways, five rounds, a quarter of the budget.
         let window = outcome.window.as_secs_f64();
@@ -749,15 +767,16 @@ mod tests {
         let caller = Caller::default();
         let (new, _) = request().prepare(&caller, &store, &mut Silent).unwrap();
         let id = store.create(&new).unwrap();
-        let (mut question, _) = number_question(&request()).unwrap();
+        let (mut question, _) = number_question(&request(), None).unwrap();
         let reopened = |question: &ThreadsQuestion, store: &mut Store| {
             let parent = Some(Parent::new(id, &TunePart::Threads));
             let question = serde_json::to_value(question).unwrap();
             let part = NewCampaign { kind: Kind::Threads, parent, question, ..new.clone() };
             let part = store.create(&part).unwrap();
-            let reopened = TuneRequest::reopen(&store.get(id).unwrap(), &caller, store);
+            let reopened =
+                TuneRequest::reopen(&store.get(id).unwrap(), &caller, store, &mut Silent);
             store.delete(part).unwrap();
-            reopened.map_err(|error| error.to_string())
+            reopened.map(|ready| ready.request).map_err(|error| error.to_string())
         };
         assert_eq!(reopened(&question, &mut store), Ok(request()));
         question.contexts += 1;

@@ -45,7 +45,7 @@ pub enum Output {
 /// A program to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// The program, found on PATH.
+    /// The program, found on the PATH of [`Self::environment`], or on that of this process.
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
@@ -216,9 +216,13 @@ impl Launch {
     /// [`TargetError::Launch`]: there is none.
     pub fn check_program(&self) -> Result<(), TargetError> {
         let is_there = match Path::new(&self.program).components().count() {
-            1 => std::env::var_os("PATH").is_none_or(|path| {
-                std::env::split_paths(&path).any(|folder| folder.join(&self.program).exists())
-            }),
+            1 => {
+                let own = self.environment.iter().rev().find(|(name, _)| *name == "PATH");
+                let path = own.map(|(_, path)| path.clone());
+                path.or_else(|| std::env::var_os("PATH")).is_none_or(|path| {
+                    std::env::split_paths(&path).any(|folder| folder.join(&self.program).exists())
+                })
+            }
             _ => self.directory.clone().unwrap_or_default().join(&self.program).exists(),
         };
         if is_there {

@@ -29,7 +29,7 @@ pub use memory::{MemoryPolicy, MemoryUse, NodePages};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
-pub use node_result::NodeResult;
+pub use node_result::{NodeResult, to_begin};
 pub use note::{
     LeftAlone, Pinner, ProgramNote, optional_value_or_text, value_or_text, values_or_text,
 };

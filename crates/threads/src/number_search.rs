@@ -16,6 +16,10 @@
 //! **Closing probe.** If all probes are of one run, the first number is probed once more at the
 //! end. The two probes show whether the program came into another phase meanwhile
 //! ([`PhaseChange`](crate::PhaseChange)).
+//!
+//! **Several nodes.** A round of a sweep goes to one node, and rounds to different ones. A survey
+//! and the published search choose by each probe. All of theirs go to one node, so that they
+//! compare whatever the nodes differ by.
 
 mod answer;
 mod error;
@@ -25,7 +29,7 @@ mod state;
 
 pub use answer::{FoundNumber, NumberSearchEnd, SetAside, Unfound};
 pub use error::{Jump, NumberSearchError};
-use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_campaign::{Record, Step, Strategy, Trial, TrialRounds};
 use pinwise_measure::Probe;
 pub use question::{NumberQuestion, PublishedQuestion, SearchMethod, WholeRuns};
 use serde::{Deserialize, Serialize};
@@ -117,6 +121,14 @@ impl Strategy for NumberSearch<'_> {
             return Step::Stop;
         }
         self.state.next()
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        self.state.following().take(most).map(|(_, trial)| trial).collect()
+    }
+
+    fn rounds(&self, most: usize) -> Option<TrialRounds> {
+        Some(self.state.rounds(most))
     }
 }
 

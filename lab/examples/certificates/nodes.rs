@@ -6,7 +6,7 @@
 
 use crate::workloads::Bed;
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, NodeResult, Setting, Testbed, Time, Unit, Workload,
+    Effort, MeasureError, Measurement, NodeResult, Setting, Testbed, Time, Unit, Workload, to_begin,
 };
 use pinwise_topology::{Machine, Random};
 use std::collections::VecDeque;
@@ -91,19 +91,9 @@ impl Testbed for Nodes {
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
         let Some(first) = rounds.iter().flatten().next() else { return Ok(()) };
-        let mut flying: Vec<_> = self.nodes.iter().flat_map(|it| it.trials.clone()).collect();
-        let mut waiting: VecDeque<VecDeque<_>> = VecDeque::new();
-        for round in rounds {
-            let mut new: VecDeque<_> = round.iter().cloned().collect();
-            new.retain(|trial| match flying.iter().position(|flying| flying == trial) {
-                Some(place) => {
-                    flying.swap_remove(place);
-                    false
-                }
-                None => true,
-            });
-            waiting.extend((!new.is_empty()).then_some(new));
-        }
+        let new = to_begin(rounds, self.nodes.iter().flat_map(|it| &it.trials)).into_iter();
+        let mut waiting: VecDeque<VecDeque<_>> =
+            new.filter(|round| !round.is_empty()).map(VecDeque::from).collect();
         loop {
             // The node that began the round comes first.
             let own: Option<usize> = node.and_then(|name| name.parse().ok());

@@ -16,6 +16,7 @@
 use crate::{Journal, StoreError, Strategy, Trial, TrialRounds};
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, NodeResult, Retry, Setting, Testbed, Time,
+    to_begin,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,6 +42,17 @@ type Ahead = (Result<Measurement, MeasureError>, Duration, Option<u64>);
 /// How many trials are foreseen for each node: so that one that is early has its next.
 const FORESEEN: usize = 2;
 
+/// Results that wait in memory. A strategy that guesses wrong again and again leaves one each time.
+/// The journal has those beyond it, and a resumed campaign may still use them.
+const MOST_WAITING: usize = 4096;
+
+/// Lets a result wait, and forgets the oldest one of too many.
+fn wait(arrived: &mut Vec<(Option<u64>, NodeResult)>, number: Option<u64>, result: NodeResult) {
+    arrived.push((number, result));
+    let above = arrived.len().saturating_sub(MOST_WAITING);
+    arrived.drain(..above);
+}
+
 impl<'a> Lookahead<'a> {
     pub(crate) fn new(
         testbed: &'a mut dyn Testbed,
@@ -48,7 +60,8 @@ impl<'a> Lookahead<'a> {
         journal: &dyn Journal,
     ) -> Result<Self, StoreError> {
         let kept = if testbed.nodes().is_some() { journal.kept_results()? } else { Vec::new() };
-        let arrived = kept.into_iter().map(|(number, result)| (Some(number), result)).collect();
+        let mut arrived = Vec::new();
+        kept.into_iter().for_each(|(number, result)| wait(&mut arrived, Some(number), result));
         let made = VecDeque::new();
         let (ended, number, node) = (None, 0, None);
         Ok(Self { testbed, clock, ended, number, made, arrived, node })
@@ -113,7 +126,7 @@ impl<'a> Lookahead<'a> {
         let is = |trial: &Trial, result: &NodeResult| {
             (&trial.setting, trial.effort) == (&result.setting, result.effort)
         };
-        let (continued, mut rounds) = match strategy.rounds(nodes) {
+        let (continued, rounds) = match strategy.rounds(nodes) {
             Some(TrialRounds { continued, rest, next }) => {
                 (continued, std::iter::once(rest).chain(next).collect())
             }
@@ -133,22 +146,15 @@ impl<'a> Lookahead<'a> {
         let mut found = place(&self.arrived, node.as_ref());
         if found.is_none() {
             // What has arrived and is wanted again later is not measured once more.
-            let mut known: Vec<&NodeResult> =
-                self.arrived.iter().map(|(_, result)| result).collect();
-            for round in &mut rounds {
-                round.retain(|trial| match known.iter().position(|result| is(trial, result)) {
-                    Some(place) => {
-                        known.swap_remove(place);
-                        false
-                    }
-                    None => true,
-                });
-            }
-            rounds[0].insert(0, trial.clone());
+            let known = self.arrived.iter().map(|(_, result)| result);
+            let known: Vec<(Setting, Effort)> =
+                known.map(|result| (result.setting.clone(), result.effort)).collect();
             let wanted: Vec<Vec<(Setting, Effort)>> = rounds
                 .into_iter()
                 .map(|round| round.into_iter().map(|one| (one.setting, one.effort)).collect())
                 .collect();
+            let mut wanted = to_begin(&wanted, &known);
+            wanted[0].insert(0, (trial.setting.clone(), trial.effort));
             let mut kept = Ok(());
             let arrived = &mut self.arrived;
             let ended = self.testbed.measure_first(&wanted, node.as_deref(), &mut |result| {
@@ -163,7 +169,7 @@ impl<'a> Lookahead<'a> {
                     Some(Ok(number)) => Some(number),
                     None => None,
                 };
-                arrived.push((number, result));
+                wait(arrived, number, result);
             });
             kept?;
             if let Err(error) = ended {
@@ -198,5 +204,21 @@ impl<'a> Lookahead<'a> {
         self.testbed.seek(number);
         let outcomes = self.testbed.measure_all(&trials);
         trials.into_iter().zip(outcomes).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_too_many_results_is_forgotten() {
+        let mut arrived = Vec::new();
+        let (setting, effort) = (Setting::Unpinned, Effort::default());
+        let outcome = Ok(Measurement::new(1.0, Duration::ZERO));
+        let result = NodeResult { node: "h1".into(), setting, effort, outcome };
+        let many = MOST_WAITING as u64 + 7;
+        (0..many).for_each(|number| wait(&mut arrived, Some(number), result.clone()));
+        assert_eq!((arrived.len(), arrived[0].0), (MOST_WAITING, Some(7)));
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose, Store};
 use pinwise_measure::{Disturbances, Effort, ProgramNote, Setting, Time, Unit, Workload};
-use pinwise_measure::{MeasureError, Measurement, NodeResult};
+use pinwise_measure::{MeasureError, Measurement, NodeResult, to_begin};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
@@ -412,14 +412,9 @@ impl Testbed for Several {
         _: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
-        let mut flying = self.begun.clone();
-        for trial in rounds.iter().flatten() {
-            match flying.iter().position(|begun| begun == trial) {
-                Some(place) => drop(flying.swap_remove(place)),
-                None if self.begun.len() < 3 => self.begun.push(trial.clone()),
-                None => (),
-            }
-        }
+        let new = to_begin(rounds, &self.begun);
+        let free = 3 - self.begun.len();
+        self.begun.extend(new.into_iter().flatten().take(free));
         while let Some((setting, effort)) = self.begun.pop() {
             self.measured += 1;
             let performance = f64::from(self.measured);
@@ -501,16 +496,7 @@ impl Testbed for Unequal {
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
         let first = &rounds[0][0];
-        let mut flying: Vec<_> = self.held.iter().flatten().cloned().collect();
-        for round in rounds {
-            let mut new = round.clone();
-            new.retain(|trial| match flying.iter().position(|flying| flying == trial) {
-                Some(place) => {
-                    flying.swap_remove(place);
-                    false
-                }
-                None => true,
-            });
+        for new in to_begin(rounds, self.held.iter().flatten()) {
             let free = |number: &usize| self.held[*number].is_empty();
             if let Some(number) = (0..2).filter(free).find(|number| *number > 0 || self.left > 0) {
                 self.held[number].extend(new);

@@ -14,7 +14,7 @@ use crate::events;
 use crate::output::{self, Interrupted};
 use arguments::ThreadsSubcommand;
 use document::UnfinishedThreadsJson;
-use pinwise_jobs::{Failure, JobError, ThreadsAnswer};
+use pinwise_jobs::{Failure, JobError, ThreadsAnswer, ThreadsRequest};
 use pinwise_present::{Files, no_answer_yet};
 use serde_json::Value;
 use std::path::Path;
@@ -25,6 +25,7 @@ impl Threads {
             return calibrate.run();
         }
         let request = self.asked.threads_request(&self.edges)?;
+        let request = ThreadsRequest { on: self.nodes.nodes()?, ..request };
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let named = self.store.named();

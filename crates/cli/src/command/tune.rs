@@ -6,10 +6,11 @@ mod text;
 
 use super::threads::{Edges, NumberArguments, RunFiles};
 use crate::events;
+use crate::node_arguments::NodeArguments;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{TuneJson, UnfinishedTuneJson};
-use pinwise_jobs::{JobError, TuneAnswer, TuneRequest};
+use pinwise_jobs::{JobError, ThreadsRequest, TuneAnswer, TuneRequest};
 use pinwise_placement::Unmeasured;
 use pinwise_present::{Files, no_answer_yet, unmeasured};
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub(crate) struct Tune {
     asked: NumberArguments,
     #[command(flatten)]
     files: RunFiles,
+    #[command(flatten, next_help_heading = "Target")]
+    nodes: NodeArguments,
     /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plan: Option<PathBuf>,
@@ -55,6 +58,7 @@ impl Tune {
         let asked = self.asked.clone().for_placing()?;
         let edges = Edges { files: self.files.clone(), ..Edges::default() };
         let threads = asked.threads_request(&edges)?;
+        let threads = ThreadsRequest { on: self.nodes.nodes()?, ..threads };
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let request = TuneRequest { threads, plan: self.plan };

@@ -5,6 +5,7 @@ mod alike;
 mod cluster;
 mod daemons;
 mod harness;
+mod numbers;
 mod place;
 mod slurm;
 mod ssh;

@@ -14,13 +14,21 @@ use crate::node::Nodes;
 use crate::watch::PING_EVERY;
 use pinwise_measure::{Disturbances, Interrupt};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, TryRecvError, channel, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the others may take to greet once the first worker is open. Slurm may have fewer nodes,
 /// and gives one only when a job there ends.
 const LATE: Duration = Duration::from_secs(15);
+
+/// How long the others wait for a host to which the program is still being copied, once the first
+/// worker is open.
+const COPYING: Duration = Duration::from_secs(60);
 
 /// When the user hears that Slurm has no node yet.
 const QUEUED: Duration = Duration::from_secs(3);
@@ -52,32 +60,9 @@ impl Workers {
         let guard = matches!(nodes, Nodes::Slurm { .. }).then(|| JobGuard::new(&job));
         let mut all = Self::without_nodes(nodes.clone(), own, job, messages, interrupt.clone());
         all._guard = guard;
-        let name = |number: usize| match nodes {
-            Nodes::Ssh(hosts) => hosts[number].clone(),
-            Nodes::Slurm { .. } => (number + 1).to_string(),
-        };
-        let launched: Vec<_> = std::thread::scope(|scope| {
-            let (own, job) = (&all.own, &all.job);
-            let launch = |number| move || launch(nodes, number, own, job, interrupt);
-            let threads: Vec<_> =
-                (0..nodes.count()).map(|number| scope.spawn(launch(number))).collect();
-            threads.into_iter().map(|thread| thread.join()).collect()
-        });
-        let mut numbers = Vec::new();
-        let mut unlaunched = Vec::new();
-        for (number, launched) in launched.into_iter().enumerate() {
-            match launched.unwrap_or(Err(NodeLoss::Interrupted)) {
-                Ok(mut launched) => {
-                    numbers.push(number);
-                    let streams = (launched.child.stdin.take(), launched.child.stdout.take());
-                    all.connect(name(number), launched, streams, sender.clone());
-                }
-                Err(loss) => unlaunched.push(NodeError { node: name(number), loss }),
-            }
-        }
-        drop(sender);
-        unlaunched.into_iter().for_each(|error| all.note_lost(error));
-        all.open(request, &numbers, queued);
+        all.launches = Some(Launches::begin(nodes, &all.own, &all.job, interrupt, sender));
+        all.open(request, queued);
+        let name = |number: usize| name(nodes, number);
         if interrupt.came() {
             let node = name(0);
             return Err(NodeError { node, loss: NodeLoss::Interrupted });
@@ -105,7 +90,7 @@ impl Workers {
         }
         self.dispatch.withdraw();
         self.references = None;
-        self.open(request, &[], &mut || ());
+        self.open(request, &mut || ());
         self.keep_alike();
         if self.interrupt.came() || self.count() == 0 {
             let nobody = NodeError { node: "(none)".to_owned(), loss: NodeLoss::Interrupted };
@@ -116,7 +101,7 @@ impl Workers {
 
     pub(super) fn connect(
         &mut self,
-        node: String,
+        (number, node): (usize, String),
         LaunchedWorker { child, said }: LaunchedWorker,
         (input, output): (Option<impl Write + Send + 'static>, Option<impl Read + Send + 'static>),
         sender: SyncSender<Heard>,
@@ -137,8 +122,11 @@ impl Workers {
         }
         let (opened, disturbances) = (None, Disturbances::default());
         let (asked, failures, failure, alive) = (false, 0, None, true);
+        let connected = Instant::now();
         self.workers.push(ConnectedWorker {
             node,
+            number,
+            connected,
             child,
             input,
             said,
@@ -151,29 +139,30 @@ impl Workers {
         });
     }
 
-    /// Has each worker open the request. `numbers` are those of their nodes.
-    pub(super) fn open(
-        &mut self,
-        request: &OpeningRequest<'_>,
-        numbers: &[usize],
-        queued: &mut dyn FnMut(),
-    ) {
+    /// Has each worker open the request, also those that are still being started.
+    pub(super) fn open(&mut self, request: &OpeningRequest<'_>, queued: &mut dyn FnMut()) {
         let slurm = matches!(self.nodes, Nodes::Slurm { .. });
         let begin = Instant::now();
-        let (mut late, mut quiet) = (None, slurm);
-        while self.workers.iter().any(|worker| worker.alive && worker.opened.is_none())
-            && !self.interrupt.came()
-        {
+        let (mut first_open, mut late, mut quiet) = (None::<Instant>, false, slurm);
+        while self.is_opening() && !self.interrupt.came() {
+            self.connect_launched();
             self.ask(request);
             // Slurm gives nodes when it has them; a host answers.
-            if !slurm && begin.elapsed() > LOGIN {
-                self.lose_unheard(|| NodeLoss::Hangs(LOGIN));
+            if !slurm {
+                self.lose_unheard(LOGIN, || NodeLoss::Hangs(LOGIN));
             }
-            if late.is_some_and(|late| Instant::now() >= late) {
-                self.lose_unheard(|| NodeLoss::Late(LATE));
-                late = None;
+            let since = first_open.map_or(Duration::ZERO, |open| open.elapsed());
+            if since >= LATE && !std::mem::replace(&mut late, true) {
+                self.lose_unheard(Duration::ZERO, || NodeLoss::Late(LATE));
                 if slurm {
                     cancel_jobs(&self.job, true);
+                }
+            }
+            if since >= COPYING {
+                let copying = self.launches.as_mut().map(Launches::leave_late).unwrap_or_default();
+                for number in copying {
+                    let (node, loss) = (name(&self.nodes, number), NodeLoss::Copying(COPYING));
+                    self.note_lost(NodeError { node, loss });
                 }
             }
             let greeted: Vec<bool> =
@@ -201,7 +190,7 @@ impl Workers {
                     opened.width = opened.width.map(|width| width.clamp(1, MOST_AT_ONCE));
                     self.workers[number].opened = Some(*opened);
                     self.dispatch.admit(number);
-                    late = late.or(Some(Instant::now() + LATE));
+                    first_open.get_or_insert_with(Instant::now);
                 }
                 Ok(FromWorker::Refused { error }) => self.lose(number, NodeLoss::Refused(error)),
                 Ok(FromWorker::Pong | FromWorker::Measured { .. }) => {}
@@ -209,7 +198,8 @@ impl Workers {
                     // Its last words come on another way.
                     drop(ended(&mut self.workers[number].child, LAST_WORDS, &self.interrupt));
                     let said = self.workers[number].said.clone();
-                    let loss = before_hello(&self.nodes, numbers[number], &self.own, &said);
+                    let node = self.workers[number].number;
+                    let loss = before_hello(&self.nodes, node, &self.own, &said);
                     self.lose(number, loss);
                 }
                 Err(error) => self.end(number, error),
@@ -242,11 +232,121 @@ impl Workers {
         }
     }
 
-    /// Loses those who have not greeted.
-    fn lose_unheard(&mut self, loss: fn() -> NodeLoss) {
+    /// Whether a node may still be opened.
+    fn is_opening(&self) -> bool {
+        self.launches.as_ref().is_some_and(|launches| !launches.awaited.is_empty())
+            || self.workers.iter().any(|worker| worker.alive && worker.opened.is_none())
+    }
+
+    /// Takes in the workers that were started meanwhile.
+    fn connect_launched(&mut self) {
+        while let Some((number, launched)) = self.launches.as_mut().and_then(Launches::take) {
+            let node = name(&self.nodes, number);
+            match (launched, self.launches.as_ref().map(|launches| launches.messages.clone())) {
+                (Ok(mut launched), Some(messages)) => {
+                    let streams = (launched.child.stdin.take(), launched.child.stdout.take());
+                    self.connect((number, node), launched, streams, messages);
+                }
+                (Err(loss), _) => self.note_lost(NodeError { node, loss }),
+                (Ok(_), None) => {}
+            }
+        }
+    }
+
+    /// Loses those who have not greeted for so long.
+    fn lose_unheard(&mut self, patience: Duration, loss: fn() -> NodeLoss) {
         for number in 0..self.workers.len() {
-            if !self.watch.has_heard(number) {
+            let silent = self.workers[number].connected.elapsed() > patience;
+            if silent && !self.watch.has_heard(number) {
                 self.lose(number, loss());
+            }
+        }
+    }
+}
+
+/// What a node is called before it has said how it calls itself.
+fn name(nodes: &Nodes, number: usize) -> String {
+    match nodes {
+        Nodes::Ssh(hosts) => hosts[number].clone(),
+        Nodes::Slurm { .. } => (number + 1).to_string(),
+    }
+}
+
+/// Workers that are being started, each on a thread of its own. What is not taken in the end is
+/// ended.
+#[derive(Debug)]
+pub(super) struct Launches {
+    launched: Receiver<(usize, Result<LaunchedWorker, NodeLoss>)>,
+    threads: Vec<JoinHandle<()>>,
+    /// The numbers of the nodes that are still awaited.
+    awaited: BTreeSet<usize>,
+    /// The others do not wait any more.
+    late: Arc<AtomicBool>,
+    stop: Interrupt,
+    /// For the messages of those that are connected.
+    messages: SyncSender<Heard>,
+}
+
+impl Launches {
+    fn begin(
+        nodes: &Nodes,
+        own: &OwnProgram,
+        job: &str,
+        interrupt: &Interrupt,
+        messages: SyncSender<Heard>,
+    ) -> Self {
+        let (sender, launched) = channel();
+        let (late, stop) = (Arc::new(AtomicBool::new(false)), interrupt.of_one());
+        let begin = |number: usize| {
+            let (nodes, own, job) = (nodes.clone(), own.clone(), job.to_owned());
+            let (sender, late, stop) = (sender.clone(), Arc::clone(&late), stop.clone());
+            std::thread::spawn(move || {
+                let launched = launch(&nodes, number, &own, &job, &stop, &late);
+                // Nobody waits for it any more.
+                if let Err(SendError((_, Ok(mut launched)))) = sender.send((number, launched)) {
+                    drop(launched.child.kill());
+                    drop(launched.child.wait());
+                }
+            })
+        };
+        let awaited: BTreeSet<usize> = (0..nodes.count()).collect();
+        let threads = awaited.iter().copied().map(begin).collect();
+        Self { launched, threads, awaited, late, stop, messages }
+    }
+
+    /// The next one that was started, or could not be.
+    fn take(&mut self) -> Option<(usize, Result<LaunchedWorker, NodeLoss>)> {
+        loop {
+            match self.launched.try_recv() {
+                Ok((number, launched)) if self.awaited.remove(&number) => {
+                    return Some((number, launched));
+                }
+                Ok(_) => {}
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => {
+                    self.awaited.clear();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Waits no longer for those that are not there yet. Returns their numbers.
+    fn leave_late(&mut self) -> BTreeSet<usize> {
+        self.late.store(true, Ordering::Relaxed);
+        std::mem::take(&mut self.awaited)
+    }
+}
+
+impl Drop for Launches {
+    fn drop(&mut self) {
+        self.stop.give_up();
+        let threads = std::mem::take(&mut self.threads);
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        for (_, launched) in self.launched.try_iter() {
+            if let Ok(mut launched) = launched {
+                drop(launched.child.kill());
+                drop(launched.child.wait());
             }
         }
     }

@@ -78,11 +78,12 @@ fn workers(nodes: &[Measures]) -> Workers {
         });
         let child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
         let launched = LaunchedWorker { child, said: Said::default() };
-        all.connect(format!("n{number}"), launched, (Some(input), Some(output)), sender.clone());
+        let node = (number, format!("n{number}"));
+        all.connect(node, launched, (Some(input), Some(output)), sender.clone());
     }
     let informed = |first: &Opened| Value::from(format!("as {}", first.workload.name));
     let request = OpeningRequest { request: 7.into(), informed: Some(&informed) };
-    all.open(&request, &[], &mut || ());
+    all.open(&request, &mut || ());
     all
 }
 

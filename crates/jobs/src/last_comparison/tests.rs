@@ -50,10 +50,19 @@ fn compared(rounds: usize, taken: impl Fn(u64) -> f64, lost: bool) -> LastCompar
     assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
     let as_default = LastComparisonQuestion { as_default: true, ..question.clone() };
     assert_eq!(as_default.ways(), [Way::Default, Way::Placed]);
-    let mut strategy = LastComparisonSearch { question: question.clone(), read: &seen };
+    let mut strategy = LastComparisonSearch::new(&question, &seen);
     let mut history: Vec<Record> = Vec::new();
+    let mut foreseen: Vec<Trial> = Vec::new();
     while history.len() < 3 * rounds {
         let Step::Measure(trial) = strategy.step(&history) else { panic!() };
+        // What was foreseen comes, and all of a round stays together.
+        assert!(foreseen.first().is_none_or(|first| *first == trial));
+        foreseen = strategy.foresee(7);
+        assert_eq!(foreseen.len(), 7);
+        let TrialRounds { continued, rest, next } = strategy.rounds(2).unwrap();
+        let place = history.len() % 3;
+        assert_eq!((continued, rest.len()), (place > 0, 2 - place));
+        assert_eq!(next.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);
         let Setting::Threads(count) = &trial.setting else { panic!() };
         let performance = match (count.n, &count.placed) {
             (Some(4), None) => 1.0,
@@ -132,7 +141,7 @@ fn of_rounds(
     question: &LastComparisonQuestion,
     of: impl Fn(usize) -> (f64, f64),
 ) -> (LastComparison, usize) {
-    let mut strategy = LastComparisonSearch { question: question.clone(), read: &seen };
+    let mut strategy = LastComparisonSearch::new(question, &seen);
     let mut history: Vec<Record> = Vec::new();
     while let Step::Measure(trial) = strategy.step(&history)
         && history.len() < 40
@@ -204,7 +213,7 @@ fn progress_that_jumps_with_both_numbers_ends_the_comparison_undecided() {
 #[test]
 fn a_way_with_which_the_program_fell_below_the_floor_is_not_tried_again() {
     for below_floor in [false, true] {
-        let mut strategy = LastComparisonSearch { question: question(), read: &seen };
+        let mut strategy = LastComparisonSearch::new(&question(), &seen);
         let mut history: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = strategy.step(&history)
             && history.len() < 6
@@ -222,13 +231,12 @@ fn a_way_with_which_the_program_fell_below_the_floor_is_not_tried_again() {
 fn the_others_go_on_without_a_way_that_fell_below_the_floor() {
     // Placed, or the number unpinned as well.
     for (both, made) in [(false, 3 + 5 * 2), (true, 3)] {
-        let mut strategy = LastComparisonSearch {
-            question: LastComparisonQuestion { time: Duration::from_secs(6), ..question() },
-            read: &|measured: &Measurement| {
-                let below_floor = measured.performance < 1.0;
-                Some(Seen { below_floor, ..seen(measured)? })
-            },
+        let question = LastComparisonQuestion { time: Duration::from_secs(6), ..question() };
+        let read = |measured: &Measurement| {
+            let below_floor = measured.performance < 1.0;
+            Some(Seen { below_floor, ..seen(measured)? })
         };
+        let mut strategy = LastComparisonSearch::new(&question, &read);
         let mut history: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = strategy.step(&history) {
             let Setting::Threads(ThreadCount { n, placed }) = &trial.setting else { panic!() };
@@ -242,8 +250,7 @@ fn the_others_go_on_without_a_way_that_fell_below_the_floor() {
             history.push(Record { number, trial, outcome, elapsed });
         }
         assert_eq!(history.len(), made, "{both}");
-        let LastComparisonSearch { question, read } = strategy;
-        let shown = question.comparison(&history, read, None);
+        let shown = question.comparison(&history, &read, None);
         assert_eq!(shown.rounds.gain(Way::Number, Way::Default).is_some(), !both);
         let reason = both.then_some(Unmeasured::BelowFloor { n: 2 });
         assert_eq!((shown.is_open(), shown.cut_short), (false, reason));
@@ -269,7 +276,7 @@ fn rounds_go_on_until_it_is_decided_or_the_time_is_over() {
             let (value, unit) = (measured.performance, Unit::rate("1/s"));
             Some(Seen { value, unit, others: None, modelled, lost: None, below_floor: false })
         };
-        let mut strategy = LastComparisonSearch { question, read };
+        let mut strategy = LastComparisonSearch::new(&question, read);
         let mut history: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = strategy.step(&history) {
             let Setting::Threads(count) = &trial.setting else { panic!() };

@@ -11,6 +11,7 @@ use crate::job::Caller;
 use crate::node_worker::{OpenFacts, WorkerRequest, WorkingPlace};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
+use crate::threads::UsableContexts;
 use pinwise_cluster::{
     NodeError, NodeLoss, NodeNews, Nodes, Opened, OpeningRequest, OwnProgram, Workers,
 };
@@ -202,6 +203,19 @@ impl OnNodes {
         tell(&self.workers.news(), events)
     }
 
+    /// The results of trials in virtual time. The number of each decides its random numbers.
+    pub(crate) fn measure_numbered(
+        &mut self,
+        trials: impl IntoIterator<Item = ((Setting, Effort), u64)>,
+    ) -> Vec<Result<Measurement, MeasureError>> {
+        self.workers.measure_all(trials)
+    }
+
+    /// What the first node said about the contexts that a program may use.
+    pub(crate) fn usable(&self) -> Option<&UsableContexts> {
+        self.facts.usable.as_ref()
+    }
+
     /// Has the same nodes open something else.
     ///
     /// # Errors
@@ -265,7 +279,7 @@ impl Testbed for OnNodes {
     ) -> Vec<Result<Measurement, MeasureError>> {
         let first = self.number;
         self.number += trials.len() as u64;
-        self.workers.measure_all(first, trials)
+        self.workers.measure_all(trials.iter().cloned().zip(first..))
     }
 
     fn nodes(&self) -> Option<usize> {

@@ -18,13 +18,22 @@ impl OpenSubject for PairsTestbed {
     }
 }
 
+/// How paired commands run.
+pub(crate) struct PairedRuns {
+    /// Where programs are looked for; `None`: in `PATH`.
+    pub(crate) path: Option<String>,
+    /// A run that takes longer fails.
+    pub(crate) limit: Duration,
+    /// The time of one measurement, if there is a budget of time.
+    pub(crate) share: Option<Duration>,
+}
+
 /// Commands with their short names.
 pub(crate) fn open_commands(
     commands: &[Vec<String>],
     names: Vec<String>,
     cpus: Option<&str>,
-    limit: Duration,
-    share: Option<Duration>,
+    PairedRuns { path, limit, share }: PairedRuns,
     interrupt: &Interrupt,
 ) -> Result<PairsTestbed, JobError> {
     let launch = |command: &Vec<String>| {
@@ -32,6 +41,7 @@ pub(crate) fn open_commands(
         Launch {
             program: words.next().map(Into::into).unwrap_or_default(),
             arguments: words.map(Into::into).collect(),
+            environment: path.iter().map(|path| ("PATH".into(), path.into())).collect(),
             ..Launch::default()
         }
     };

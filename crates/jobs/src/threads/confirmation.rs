@@ -226,6 +226,10 @@ pub(super) fn confirm(
                     prober.go_on_after(earlier.iter().filter_map(super::probed));
                     &mut **prober
                 }
+                ProgramProber::OnNodes(nodes) => {
+                    nodes.begin_last(question, store.records(info.id)?, &earlier, events)?;
+                    &mut **nodes
+                }
             };
             comparing.measure(testbed, caller, store, events)?
         }
@@ -332,9 +336,7 @@ fn default(question: &ThreadsQuestion, program: &ProgramProber) -> Result<Defaul
     if let Some(default) = question.request.default {
         return Ok(DefaultNumber::given(default));
     }
-    let (ThreadsProgram::Here(here), ProgramProber::Here(prober)) =
-        (&question.request.program, program)
-    else {
+    let ThreadsProgram::Here(here) = &question.request.program else {
         return Ok(DefaultNumber::given(question.counting()?.parameter(question.contexts)));
     };
     if question.request.grants() {
@@ -342,8 +344,14 @@ fn default(question: &ThreadsQuestion, program: &ProgramProber) -> Result<Defaul
         let known = Some(LastComparisonNote::DefaultAssumed { n, threads: None });
         return Ok(DefaultNumber { n: Some(n), known });
     }
-    let cpus = usable_contexts(prober.machine(), here.pid.map(Pid))?.allowed;
-    Ok(DefaultNumber::of(prober, here.set.is_some(), cpus))
+    Ok(match program {
+        ProgramProber::Here(prober) => {
+            let cpus = usable_contexts(prober.machine(), here.pid.map(Pid))?.allowed;
+            DefaultNumber::of(prober, here.set.is_some(), cpus)
+        }
+        ProgramProber::OnNodes(nodes) => DefaultNumber::assumed(nodes.usable()?.allowed),
+        ProgramProber::Modelled(_) => DefaultNumber::assumed(question.contexts),
+    })
 }
 
 fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {

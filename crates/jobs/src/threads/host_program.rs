@@ -47,7 +47,7 @@ impl HostProgram {
     }
 
     /// Refuses a limit that is not there.
-    pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
+    pub(crate) fn subject(&self) -> Result<ProbedProgram, JobError> {
         let limit = self.set.as_ref().map_or(Ok(()), NumberSetter::check);
         limit.map_err(|error| JobError::Usage(format!("--set: {error}")))?;
         Ok(match (&self.set, self.pid) {

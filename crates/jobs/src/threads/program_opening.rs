@@ -20,12 +20,13 @@ use pinwise_programs::{
 use pinwise_threads::{Objective, ProbeStage, SearchMethod, SearchPosition, ThreadsNote};
 use pinwise_topology::{CpuSet, Machine};
 use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The contexts that a program may keep busy.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UsableContexts {
     /// Contexts, by its affinity and the quota of its control group.
     pub contexts: u32,

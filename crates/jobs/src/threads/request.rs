@@ -2,10 +2,11 @@
 
 use super::host_program::HostProgram;
 use crate::error::JobError;
+use pinwise_cluster::Nodes;
 use pinwise_measure::Unit;
 use pinwise_present::figures;
 use pinwise_programs::NumberSetter;
-use pinwise_scheduler::{ModelProgram, OtherPrograms, Platform, Structure};
+use pinwise_scheduler::{ModelProber, ModelProgram, OtherPrograms, Platform, Structure};
 use pinwise_threads::{
     NumberAdvice, NumberQuestion, Objective, PublishedQuestion, SearchMethod, SpeedQuestion,
     SweepQuestion, ThreadRange, ThreadsNote, ThreadsPerN, Thresholds, WholeRuns, counted_threads,
@@ -65,6 +66,9 @@ pub struct ThreadsRequest {
     /// The latest end of a running probe, if later than the budget. `None`: the budget.
     #[serde(default)]
     pub deadline: Option<Duration>,
+    /// The nodes that measure. `None`: this machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Nodes>,
 }
 
 /// How the number is found.
@@ -126,6 +130,13 @@ impl ModelledProgram {
             Some(described) => Ok((**described).clone()),
             None => ModelProgram::built_in(&self.program).map_err(JobError::usage),
         }
+    }
+
+    /// It, ready to be probed for a question.
+    pub(super) fn prober(&self, question: &ThreadsQuestion) -> Result<ModelProber, JobError> {
+        let ((platform, _), description) = (self.platform()?, self.description()?);
+        let prober = ModelProber::new(platform, description, self.seed);
+        Ok(prober.watching_for(question.search.window).beside(self.others.clone()))
     }
 
     pub(super) fn platform(&self) -> Result<(Platform, bool), JobError> {
@@ -338,6 +349,7 @@ impl ThreadsRequest {
             default: None,
             confirm: true,
             deadline: None,
+            on: None,
         }
     }
 

@@ -116,7 +116,7 @@ fn runs_of_a_fixed_time_are_compared_with_nothing() {
     let id = store.create(&new).unwrap();
     let mut journal = store.journal(id).unwrap();
     let searched =
-        search_threads(&question, &machine, &mut journal, &caller.interrupt, &mut Silent);
+        search_threads(&question, &machine, None, &mut journal, &caller.interrupt, &mut Silent);
     drop(journal);
     let Searched { mut outcome, mut program, .. } = searched.unwrap();
     outcome.notes.push(ThreadsNote::FixedTime { seconds: 1.0, more_work: true });

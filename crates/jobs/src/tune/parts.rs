@@ -23,12 +23,13 @@ use crate::job::Caller;
 use crate::last_comparison::{
     Comparing, GOOD_ROUNDS, JUDGED_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
+use crate::open_subject::WithNodeNews;
 use crate::place::{StoredSearch, place_part};
 use crate::resume_check::no_longer;
 use crate::stored_campaign;
 use crate::threads::{
-    ProgramProber, Searched, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
-    search_threads,
+    ProgramProber, Searched, ThreadsOnNodes, ThreadsOutcome, ThreadsProgram, ThreadsQuestion,
+    ThreadsRequest, search_threads,
 };
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
@@ -36,7 +37,6 @@ use pinwise_campaign::{
 use pinwise_linux::Pid;
 use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
-use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::Machine;
 use std::time::{Duration, Instant};
@@ -52,14 +52,15 @@ const POLICIES: f64 = 1.0 / 3.0;
 pub(super) fn measure_parts(
     info: &CampaignInfo,
     request: &TuneRequest,
+    nodes: Option<ThreadsOnNodes>,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(Vec<LeftUndone>, Option<Unmeasured>), JobError> {
     let (budget, before) = (request.threads.time(), spent(store, info.id)?);
     let clock = TuneClock { budget, before, begin: Instant::now() };
-    let (number, prober) = number(info, request, caller, store, events)?;
-    let mut program = TunedProgram::new(&request.threads, prober, caller)?;
+    let (number, prober) = number(info, request, nodes, caller, store, events)?;
+    let mut program = TunedProgram::after(&request.threads, prober, caller)?;
     if stored_campaign::part(store, &Parent::new(info.id, &TunePart::LastComparison))?.is_none()
         && let Some(short) = short(&number.outcome, &clock, program.effort().windows)
     {
@@ -265,6 +266,8 @@ fn comparison(
         program.know(compared.n, best.info.new.workload.clone());
     }
     program.in_rounds_of(compared.ways().len());
+    program.open_on_nodes(events)?;
+    let events = &mut WithNodeNews::new(events, program.news());
     let comparison = comparing.measure(program, caller, store, events);
     program.end();
     comparison
@@ -280,19 +283,22 @@ struct NumberSearched {
 fn number(
     info: &CampaignInfo,
     request: &TuneRequest,
+    nodes: Option<ThreadsOnNodes>,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<(NumberSearched, LinuxProber), JobError> {
+) -> Result<(NumberSearched, ProgramProber), JobError> {
+    let events = &mut WithNodeNews::new(events, nodes.as_ref().and_then(ThreadsOnNodes::news));
     let part = stored_campaign::part_for(store, info, &TunePart::Threads, |new| {
-        let (question, machine) = number_question(request)?;
+        let (question, machine) = number_question(request, nodes.as_ref())?;
         let question = serde_json::to_value(&question)?;
         Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
     })?;
     let question: ThreadsQuestion = stored_campaign::question(&part)?;
     let searched = {
         let mut journal = store.journal(part.id)?;
-        search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
+        let machine = &part.new.machine;
+        search_threads(&question, machine, nodes, &mut journal, &caller.interrupt, events)
     };
     let searched = searched?;
     let ends = EndContext { restored: true, ..searched.ends() };
@@ -305,10 +311,10 @@ fn number(
         (Ok(found), ..) if let Some(why) = found.jumped() => {
             Err(unanswered(store, part.id, Ending::Failed(why.to_string()), ends)?)
         }
-        (Ok(found), ProgramProber::Here(prober), Some(conclusion)) => {
+        (Ok(found), program, Some(conclusion)) => {
             answered(store, part.id, CampaignState::Finished, &conclusion)?;
             let found = found.clone();
-            Ok((NumberSearched { outcome, found }, *prober))
+            Ok((NumberSearched { outcome, found }, program))
         }
         _ => Err(unanswered(store, part.id, ending, ends)?),
     }
@@ -350,6 +356,8 @@ fn policies(
         return Err(no_longer(info, "this version orders cores of several kinds in another way"));
     }
     let budget = Budget::Time(question.time);
+    program.open_on_nodes(events)?;
+    let events = &mut WithNodeNews::new(events, program.news());
     let measured = measure_on(store, &part, budget, &mut strategy, program, caller, events)?;
     program.end();
     let found = strategy.measured(&measured.records);
@@ -361,9 +369,9 @@ fn policies(
     Ok(found)
 }
 
-/// This machine, as far as the program may use it.
+/// The machine that measures, as far as the program may use it.
 fn usable_machine(program: &TunedProgram<'_>) -> Result<Machine, JobError> {
-    let mut machine = pinwise_linux::this_machine()?;
+    let mut machine = program.machine_now()?;
     let process = program.process().map(Pid);
     if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed) {
         machine.allowed = machine.allowed.intersection(&allowed);

@@ -2,7 +2,7 @@
 
 use super::program_testbed::NumberDetail;
 use crate::threads::ThreadsOutcome;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, TrialRounds};
 use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
 use pinwise_placement::LastComparisonNote;
 use pinwise_threads::{
@@ -304,6 +304,11 @@ impl Strategy for Policies {
             search.close(arm);
         }
         Step::Stop
+    }
+
+    /// Each measurement decides the next, so one node makes all.
+    fn rounds(&self, _most: usize) -> Option<TrialRounds> {
+        Some(TrialRounds { continued: true, ..TrialRounds::default() })
     }
 }
 

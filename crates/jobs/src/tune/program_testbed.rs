@@ -1,24 +1,28 @@
 //! [`TunedProgram`]: the tuned program as a testbed, with any n, pinned or not.
 
+use super::on_nodes;
 use crate::default_number::DefaultNumber;
 use crate::error::{Interruption, JobError};
 use crate::events::{Events, Silent};
 use crate::job::Caller;
 use crate::last_comparison::{MOST_WINDOWS, Seen};
-use crate::open_subject::{OpenSubject, Opening, open_with};
+use crate::open_subject::{OnNodes, OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
 use crate::service_number::give_back;
 use crate::subject::{RUNTIME_METRIC, Subject};
-use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable_contexts};
+use crate::threads::{HostProgram, ProgramProber, ThreadsProgram, ThreadsRequest, usable_contexts};
 use crate::with_other_load::WithOtherLoad;
+use pinwise_cluster::NodeNews;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
-    Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
-    Testbed, ThreadCount, Unit, Workload,
+    Detail, Disturbances, Effort, MeasureError, Measurement, NodeResult, OtherLoad, Placed, Retry,
+    Setting, Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_placement::{Budget, PlannedNumber};
 use pinwise_present::quoted;
-use pinwise_programs::{CommandTemplate, FloorDetail, LinuxProber, ProbeError, UnpinnedWindow};
+use pinwise_programs::{
+    CommandTemplate, FloorDetail, LinuxProber, ProbeError, ProbeOptions, UnpinnedWindow,
+};
 use pinwise_threads::counted_threads;
 use pinwise_topology::{Alike, Footprint, Machine, PerContext, SharingTree, Space};
 use serde::{Deserialize, Serialize};
@@ -82,22 +86,58 @@ pub(super) struct TunedProgram<'a> {
     workload: Workload,
     unit: Unit,
     caller: &'a Caller,
+    /// The nodes that measure it, while they do.
+    nodes: Option<OnNodes>,
 }
 
 impl<'a> TunedProgram<'a> {
-    /// `prober` is the one that found the number.
-    pub(super) fn new(
+    /// `found` is the program as the search for the number left it.
+    pub(super) fn after(
         request: &'a ThreadsRequest,
-        prober: LinuxProber,
+        found: ProgramProber,
         caller: &'a Caller,
     ) -> Result<Self, JobError> {
-        let ThreadsProgram::Here(program) = &request.program else {
-            return Err(JobError::Usage("a model has no program to place".into()));
-        };
+        match found {
+            ProgramProber::Here(prober) => {
+                Self::new(request, *prober, pinwise_linux::this_machine()?, None, caller)
+            }
+            ProgramProber::OnNodes(nodes) => {
+                let cpus = nodes.usable()?.allowed;
+                Self::anew(request, nodes.machine().clone(), Some(cpus), caller)
+            }
+            ProgramProber::Modelled(_) => Err(no_program()),
+        }
+    }
+
+    /// The program before it is started. It does not go on running.
+    pub(super) fn anew(
+        request: &'a ThreadsRequest,
+        machine: Machine,
+        cpus: Option<u32>,
+        caller: &'a Caller,
+    ) -> Result<Self, JobError> {
+        let ThreadsProgram::Here(program) = &request.program else { return Err(no_program()) };
+        let (subject, options) = (program.subject()?, ProbeOptions::default());
+        let prober = LinuxProber::new(machine.clone(), subject, options, caller.interrupt.clone());
+        Self::new(request, prober.map_err(JobError::failed)?, machine, cpus, caller)
+    }
+
+    /// `prober` is the one that found the number. `cpus`: those that the program may use, if they
+    /// are known.
+    fn new(
+        request: &'a ThreadsRequest,
+        prober: LinuxProber,
+        machine: Machine,
+        cpus: Option<u32>,
+        caller: &'a Caller,
+    ) -> Result<Self, JobError> {
+        let ThreadsProgram::Here(program) = &request.program else { return Err(no_program()) };
         let template = program.pid.is_none().then(|| program.template()).transpose()?;
         // A program that counts CPUs sees its affinity, and no quota.
-        let machine = pinwise_linux::this_machine()?;
-        let cpus = usable_contexts(&machine, program.pid.map(Pid))?.allowed;
+        let cpus = match cpus {
+            Some(cpus) => cpus,
+            None => usable_contexts(&machine, program.pid.map(Pid))?.allowed,
+        };
         let is_set = program.set.is_some();
         let by_variable = !is_set && template.as_ref().is_some_and(|template| !template.in_words());
         let default = match request.default {
@@ -120,6 +160,7 @@ impl<'a> TunedProgram<'a> {
             machine,
             unit: Unit::rate("1/s"),
             caller,
+            nodes: None,
         };
         tuned.know_own(sure);
         Ok(tuned)
@@ -190,6 +231,26 @@ impl<'a> TunedProgram<'a> {
     /// Ends all that stands ready, and puts back what was changed.
     pub(super) fn end(&mut self) {
         self.open.clear();
+        self.nodes = None;
+    }
+
+    /// Opens it on nodes, if it is measured there.
+    pub(super) fn open_on_nodes(&mut self, events: &mut dyn Events) -> Result<(), JobError> {
+        self.nodes = on_nodes::start(self.request, self.known.clone(), self.caller, events)?;
+        Ok(())
+    }
+
+    /// What happens to these nodes.
+    pub(super) fn news(&self) -> Option<NodeNews> {
+        self.nodes.as_ref().and_then(OnNodes::node_news)
+    }
+
+    /// The machine that measures, as it is now.
+    pub(super) fn machine_now(&self) -> Result<Machine, JobError> {
+        match &self.request.on {
+            Some(_) => Ok(self.machine.clone()),
+            None => Ok(pinwise_linux::this_machine()?),
+        }
     }
 
     /// The request to place it with `n` within `time`, or with the program's own number. A program
@@ -244,6 +305,7 @@ impl<'a> TunedProgram<'a> {
             period: self.request.probe,
             floor: self.program.floor,
             limit: self.request.limit,
+            on: self.request.on.clone(),
             ..PlacementRequest::new(subject, metric)
         };
         request.question.budget = Budget::Time(time);
@@ -305,7 +367,23 @@ impl Testbed for TunedProgram<'_> {
     }
 
     fn disturbances(&self) -> Disturbances {
-        Disturbances::default()
+        self.nodes.as_ref().map_or_else(Disturbances::default, OnNodes::disturbances)
+    }
+
+    fn nodes(&self) -> Option<usize> {
+        self.nodes.as_ref()?.nodes()
+    }
+
+    fn measure_first(
+        &mut self,
+        rounds: &[Vec<(Setting, Effort)>],
+        node: Option<&str>,
+        take: &mut dyn FnMut(NodeResult),
+    ) -> Result<(), MeasureError> {
+        match &mut self.nodes {
+            Some(nodes) => nodes.measure_first(rounds, node, take),
+            None => Err(MeasureError::new(Retry::Never, "no nodes are open")),
+        }
     }
 
     fn seek(&mut self, number: u64) {
@@ -375,6 +453,10 @@ impl Testbed for TunedProgram<'_> {
     }
 }
 
+fn no_program() -> JobError {
+    JobError::Usage("a model has no program to place".into())
+}
+
 /// Says that the program has ended, in the words of the error if there is one.
 fn ended(met: Option<&ProbeError>) -> String {
     met.map_or_else(|| "the program has ended".into(), ToString::to_string)
@@ -383,8 +465,6 @@ fn ended(met: Option<&ProbeError>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_measure::Interrupt;
-    use pinwise_programs::{ProbeOptions, ProbedProgram};
 
     #[test]
     fn a_window_shows_what_it_can_have_lost_to_others() {
@@ -412,16 +492,13 @@ mod tests {
     fn placements_keep_the_floor_and_names_of_known_threads_are_no_affinities() {
         let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
         let program = HostProgram { command, floor: Some(0.5), ..HostProgram::default() };
-        let anew = ProbedProgram::Anew(program.template().unwrap());
         let request = ThreadsRequest {
             default: Some(2),
             ..ThreadsRequest::new(ThreadsProgram::Here(program))
         };
         let machine = Machine::from_shape("2").unwrap();
-        let options = ProbeOptions::default();
-        let prober = LinuxProber::new(machine, anew, options, Interrupt::default()).unwrap();
         let caller = Caller::default();
-        let mut program = TunedProgram::new(&request, prober, &caller).unwrap();
+        let mut program = TunedProgram::anew(&request, machine, None, &caller).unwrap();
         program.know(4, Workload::new("pigz", &[&["pigz", "helper"]]));
         let mut opened = |n| {
             let (request, opening) = program.opening(Some(n)).unwrap();

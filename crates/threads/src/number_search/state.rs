@@ -11,7 +11,7 @@ use crate::{
     SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchError,
     SpeedSearchStep, SweepResult,
 };
-use pinwise_campaign::{Purpose, Record, Step, Trial};
+use pinwise_campaign::{Purpose, Record, Step, Trial, TrialRounds};
 use pinwise_measure::{
     Effort, Measure, MeasureError, Measurement, Probe, Probed, Retry, Setting, ThreadCount,
 };
@@ -68,12 +68,12 @@ enum Closing {
     Failed(NumberSearchError),
 }
 
-fn probe(parameter: u32, windows: f64) -> Step {
-    Step::Measure(Trial {
+fn probe(parameter: u32, windows: f64) -> Trial {
+    Trial {
         setting: Setting::Threads(ThreadCount { n: Some(parameter), placed: None }),
         purpose: Purpose::Other,
         effort: Effort { windows },
-    })
+    }
 }
 
 impl<'a> SearchState<'a> {
@@ -432,14 +432,14 @@ impl<'a> SearchState<'a> {
         if let Some(reason) = &self.failed {
             return Step::Fail(reason.to_string());
         }
-        let base = self.search.window.as_secs_f64().max(1e-9);
+        let base = self.base();
         match (&self.chosen, &self.closing, &self.tried) {
             (Some(_), Closing::Wanted, None) => {
                 let Some(first) = self.first() else { return Step::Stop };
                 let parameter = first.probe.parameter;
                 let longer = self.judge.longer();
                 let windows = self.progressed.window.as_secs_f64() / base * longer;
-                return probe(parameter, windows);
+                return Step::Measure(probe(parameter, windows));
             }
             (Some(_), ..) => return Step::Stop,
             (None, _, Some(error)) => return Step::Fail(error.message.clone()),
@@ -450,10 +450,52 @@ impl<'a> SearchState<'a> {
                 let timing = self.progressed.stage == ProbeStage::Timing;
                 let longer = self.judge.longer();
                 let windows = if timing { 0.0 } else { window.as_secs_f64() / base * longer };
-                probe((self.convert)(asked), windows)
+                Step::Measure(probe((self.convert)(asked), windows))
             }
             None => Step::Fail("the search ended without a choice".into()),
         }
+    }
+
+    /// The seconds of one window of an effort.
+    fn base(&self) -> f64 {
+        self.search.window.as_secs_f64().max(1e-9)
+    }
+
+    /// The probes of a sweep that follow the next one if none is doubtful, each with its round.
+    /// Other searches choose by each probe.
+    pub(super) fn following(&self) -> impl Iterator<Item = (usize, Trial)> + '_ {
+        let sweep = match &self.search.method {
+            SearchMethod::Sweep(sweep) if self.chosen.is_none() => Some(sweep),
+            _ => None,
+        };
+        let windows = self.progressed.window.as_secs_f64() / self.base();
+        sweep.into_iter().flat_map(move |sweep| {
+            let following = (self.attempts.len() + 1..)
+                .map_while(move |place| Some((place / sweep.candidates.len(), sweep.next(place)?)));
+            following.map(move |(round, asked)| (round, probe((self.convert)(asked), windows)))
+        })
+    }
+
+    /// The round of the next probe, with at most `most` that follow.
+    pub(super) fn rounds(&self, most: usize) -> TrialRounds {
+        let SearchMethod::Sweep(sweep) = &self.search.method else {
+            return TrialRounds { continued: true, ..TrialRounds::default() };
+        };
+        let (own, place) = (
+            self.attempts.len() / sweep.candidates.len().max(1),
+            self.attempts.len() % sweep.candidates.len().max(1),
+        );
+        let (mut rest, mut next) = (Vec::new(), Vec::new());
+        for (round, trial) in self.following().take_while(|(round, _)| *round <= own + most) {
+            match round.checked_sub(own + 1) {
+                None => rest.push(trial),
+                Some(after) => {
+                    next.resize_with(after + 1, Vec::new);
+                    next[after].push(trial);
+                }
+            }
+        }
+        TrialRounds { continued: place > 0, rest, next }
     }
 
     pub(super) fn answer(self) -> Result<FoundNumber, Box<Unfound>> {

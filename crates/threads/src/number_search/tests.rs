@@ -606,3 +606,32 @@ fn a_failure_that_another_try_mends_is_no_end() {
     let (ending, records) = whole(&search, &same, broken);
     assert_eq!((ending, records.len()), (Ending::Failed("no line matched".into()), 3));
 }
+
+/// One node measures all of a round of a sweep, and all of a survey.
+#[test]
+fn rounds_of_a_sweep_are_foreseen() {
+    let question = sweep(&[1, 2, 4], 3);
+    let (_, records) = whole(&question, &same, amdahl);
+    let trials: Vec<&Trial> = records.iter().map(|record| &record.trial).collect();
+    assert_eq!(trials.len(), 9);
+    let mut searcher = NumberSearch::new(&question, &same, &[]);
+    for made in 0..trials.len() {
+        assert_eq!(searcher.step(&records[..made]), Step::Measure(trials[made].clone()));
+        let (place, foreseen) = (made % 3, searcher.foresee(usize::MAX));
+        assert_eq!(foreseen.iter().collect::<Vec<_>>(), trials[made + 1..]);
+        let TrialRounds { continued, rest, next } = searcher.rounds(1).unwrap();
+        assert_eq!((continued, rest.len()), (place > 0, 2 - place));
+        assert!(next.len() <= 1 && next.iter().all(|round| round.len() == 3));
+        let rounds: Vec<Trial> = rest.into_iter().chain(next.into_iter().flatten()).collect();
+        assert_eq!(rounds, foreseen[..rounds.len()]);
+    }
+    assert_eq!(searcher.step(&records), Step::Stop);
+    assert_eq!((searcher.foresee(9), searcher.rounds(9).unwrap().next), (vec![], vec![]));
+
+    let question = survey(4);
+    let mut searcher = NumberSearch::new(&question, &same, &[]);
+    assert!(matches!(searcher.step(&[]), Step::Measure(_)));
+    assert_eq!(searcher.foresee(9), []);
+    let on_one_node = TrialRounds { continued: true, ..TrialRounds::default() };
+    assert_eq!(searcher.rounds(9), Some(on_one_node));
+}

@@ -3,6 +3,7 @@
 use super::calibrate::Calibrate;
 use crate::command::place::{fraction, percent, short, time};
 use crate::machine::MachineArgument;
+use crate::node_arguments::NodeArguments;
 use crate::number_argument::whole;
 use crate::output::{Usage, read_input};
 use crate::reading_arguments::ReadingArguments;
@@ -52,6 +53,8 @@ pub(crate) struct Threads {
     pub(super) asked: NumberArguments,
     #[command(flatten)]
     pub(super) edges: Edges,
+    #[command(flatten, next_help_heading = "Target")]
+    pub(super) nodes: NodeArguments,
 
     #[command(flatten, next_help_heading = "Output")]
     pub(super) store: StoreArguments,
@@ -320,6 +323,7 @@ impl NumberArguments {
             default: self.default,
             confirm: true,
             deadline: None,
+            on: None,
         })
     }
 
