@@ -187,8 +187,8 @@ fn debug_file_of(file: &Path, binary: &[u8]) -> Option<Vec<u8>> {
     let wanted = DebugFile::of(binary)?;
     // A link may lead to the program from another folder.
     let file = std::fs::canonicalize(file).ok()?;
-    let found = wanted.places(&file).into_iter().filter_map(|place| bytes_of("debug", &place).ok());
-    found.filter(|bytes| wanted.is(bytes)).next()
+    let places = wanted.places(&file).into_iter();
+    places.filter_map(|place| bytes_of("debug", &place).ok()).find(|bytes| wanted.is(bytes))
 }
 
 #[cfg(test)]
