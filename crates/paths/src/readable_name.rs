@@ -71,7 +71,9 @@ mod tests {
                 "json::Parser::parse",
             ),
             (
-                "_ZSt4swapIiENSt9enable_ifIXsr6__and_ISt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS3_ESt18is_move_assignableIS3_EEE5valueEvE4typeERS3_SC_",
+                "_ZSt4swapIiENSt9enable_ifIXsr6__and_ISt6__not_ISt15__is_tuple_likeIT_EE\
+                 St21is_move_constructibleIS3_ESt18is_move_assignableIS3_EEE\
+                 5valueEvE4typeERS3_SC_",
                 "std::swap<int>",
             ),
             ("_ZN8grep_cli3run17h05af221e174051e9E", "grep_cli::run"),

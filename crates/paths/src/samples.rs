@@ -89,8 +89,8 @@ impl RecordingTotals {
         self.depths.last_key_value().map_or(0, |(_, samples)| *samples)
     }
 
-    /// The recording says which branches followed each other. BOLT's text has each branch alone, and
-    /// so has a record of one branch. A profile of it must guess how branches go together, however
+    /// The recording says which branches followed each other. BOLT's text has each branch alone, as
+    /// does a record of one branch. A profile of it must guess how branches go together, however
     /// many there are.
     #[must_use]
     pub fn has_sequences(&self) -> bool {

@@ -26,8 +26,8 @@ const TOP: usize = 20;
 /// A path leads through one function. It begins at the entry or a loop head. It ends at the exit or
 /// with a loop iteration. The recording has the processor's branch records. FILE is perf.data, the
 /// text of `perf script -F ip,brstack`, or BOLT's pre-aggregated text. The control-flow graph comes
-/// from the binary, an ELF file of x86-64 or AArch64. docs/guide/paths.md explains recording, groups
-/// and limits.
+/// from the binary, an ELF file of x86-64 or AArch64. docs/guide/paths.md explains recording,
+/// groups and limits.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
