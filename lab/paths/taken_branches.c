@@ -1,7 +1,7 @@
 /* A plugin of QEMU's user mode that writes each taken branch of a program's first thread.
  *
  * Compile: gcc -O2 -shared -fPIC -o taken_branches.so taken_branches.c
- * Run: qemu-x86_64 -plugin ./taken_branches.so,out=FILE COMMAND
+ * Run: qemu-x86_64 -plugin ./taken_branches.so,out=FILE COMMAND (or qemu-aarch64)
  *
  * FILE gets pairs of 64-bit words, in the machine's byte order. The first pair is the address of
  * the program's first code segment, and 0. Each other pair is a branch: the address of the branch
@@ -45,7 +45,7 @@ struct block {
 static struct block blocks[1 << 20], *before;
 static size_t known, buffered;
 static uint64_t instructions, buffer[1 << 16];
-static int out = -1;
+static int out = -1, is_aarch64;
 
 static void flush(void)
 {
@@ -91,6 +91,8 @@ static void executed(unsigned processor, void *data)
 /* Whether code is a jump, a call or a return that is always taken. */
 static int always_taken(const unsigned char *code, size_t size)
 {
+    if (is_aarch64) /* b and bl; br, blr and ret. */
+        return (code[3] & 0x7c) == 0x14 || code[3] >> 1 == 0xd6 >> 1;
     /* Prefixes: segments and operand size, repetition, REX. */
     while (size > 1 && (*code == 0x3e || *code == 0x66 || *code == 0xf2 || *code == 0xf3 ||
                         *code >> 4 == 4))
@@ -128,6 +130,8 @@ static void ended(qemu_plugin_id_t id, void *data)
 __attribute__((visibility("default"))) int
 qemu_plugin_install(qemu_plugin_id_t id, const void *info, int count, char **arguments)
 {
+    /* The name of the processor comes first. */
+    is_aarch64 = strcmp(*(const char *const *)info, "aarch64") == 0;
     for (int i = 0; i < count; i++)
         if (strncmp(arguments[i], "out=", 4) == 0)
             out = open(arguments[i] + 4, O_WRONLY | O_CREAT | O_TRUNC, 0644);

@@ -1,5 +1,5 @@
 //! `pinwise paths`: its answer for a small program, its exports, its refusals, and its recording.
-//! `tests/cmd/paths/paths.in/app.s` is the program.
+//! `tests/cmd/paths/paths.in/app.s` is the program, and `arm.s` the same one for AArch64.
 
 mod support;
 
@@ -18,9 +18,14 @@ fn file(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }
 
+/// Of the program for x86-64, `app`, or of the same one for AArch64, `arm`.
+fn of(program: &str, words: &[&str]) -> Output {
+    let (text, binary) = (file(&format!("{program}.brstack")), file(program));
+    pinwise([&["paths", &text, "--binary", &binary][..], words].concat())
+}
+
 fn of_app(words: &[&str]) -> Output {
-    let (text, app) = (file("app.brstack"), file("app"));
-    pinwise([&["paths", &text, "--binary", &app][..], words].concat())
+    of("app", words)
 }
 
 fn said(output: &Output) -> String {
@@ -39,7 +44,11 @@ fn refused(words: &[&str]) -> (Option<i32>, String) {
 /// `work` makes 12 turns, for the numbers 12 to 1. Each third one is squared.
 #[test]
 fn the_shares_of_a_known_program_are_near_what_it_does() {
-    let document = json(&of_app(&["--json"]));
+    ["app", "arm"].iter().for_each(|program| shares_are_near_what_it_does(program));
+}
+
+fn shares_are_near_what_it_does(program: &str) {
+    let document = json(&of(program, &["--json"]));
     let paths = document["paths"].as_array().unwrap();
     let of_work: Vec<&Value> = paths.iter().filter(|path| path["function"] == "work").collect();
     let lines = |path: &Value| -> Vec<u64> {
@@ -51,7 +60,7 @@ fn the_shares_of_a_known_program_are_near_what_it_does() {
             .collect()
     };
     let line_of = |label: &str| {
-        let source = fs::read_to_string(file("app.s")).unwrap();
+        let source = fs::read_to_string(file(&format!("{program}.s"))).unwrap();
         source.lines().position(|line| line.starts_with(label)).unwrap() as u64 + 1
     };
     let (even, squares) = (line_of(".Leven:"), line_of(".Lthird:") + 2);
@@ -67,7 +76,7 @@ fn the_shares_of_a_known_program_are_near_what_it_does() {
         [(true, false, 4.0), (false, false, 4.0), (true, true, 2.0), (false, true, 2.0)]
     {
         let found = share(is_even, is_squared);
-        assert!((found - exact / 13.0).abs() < 0.05, "{is_even} {is_squared}: {found}");
+        assert!((found - exact / 13.0).abs() < 0.05, "{program} {is_even} {is_squared}: {found}");
     }
     assert!(document["coverage"].as_f64().unwrap() > 0.95);
     assert_eq!(document["totals"]["samples"], 150);
@@ -84,12 +93,138 @@ fn the_page_says_what_the_terminal_says_and_draws_the_paths() {
     agree(&said(&output), &html);
     assert!(html.contains("<svg class=\"flow\"") && html.contains("<circle class=\"p0\""));
     assert!(html.contains("app.s:") && !html.contains("src=\"http"));
+    // The code of both functions.
+    assert!(html.contains("imul eax,eax") && html.contains("40007d  call 0x40008f"), "{html}");
+}
+
+#[test]
+fn as_many_paths_as_asked_for_are_shown_everywhere() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("paths.html");
+    let rows = |top: &[&str]| {
+        let words = [&["--html", page.to_str().unwrap()], top].concat();
+        let text = said(&of_app(&words));
+        let html = fs::read_to_string(&page).unwrap();
+        let table = html.split("The hottest paths</h2>").nth(1).unwrap();
+        let table = table.split("</section>").next().unwrap().to_owned();
+        let more = |text: &str| text.contains("more hot paths: see them with --top");
+        assert_eq!(more(&text), more(&table), "{text}");
+        let of_table = text.lines().filter(|line| line.contains(" app.s:")).skip(1).count();
+        assert_eq!(table.matches("<tr>").count() - 1, of_table);
+        of_table
+    };
+    assert_eq!((rows(&[]), rows(&["--top", "2"])), (7, 2));
+    let folded = |top: &[&str]| said(&of_app(&[&["--to", "folded"], top].concat()));
+    let all = folded(&[]);
+    let first: Vec<&str> = all.lines().take(2).collect();
+    assert_eq!(folded(&["--top", "2"]).lines().collect::<Vec<_>>(), first);
+    let (text, app) = (file("app.brstack"), file("app"));
+    for format in ["bolt", "autofdo"] {
+        let words = ["paths", &text, "--binary", &app, "--to", format, "--top", "2"];
+        let (code, line) = refused(&words);
+        assert!(code == Some(2) && line.contains("leave out --top"), "{line}");
+    }
+}
+
+/// A record of two branches spans no two of the three choices in `work`.
+#[test]
+fn paths_that_no_fragment_tells_apart_are_a_group_everywhere() {
+    let folder = TempDir::new().unwrap();
+    let short = folder.path().join("short");
+    let text_of_all = fs::read_to_string(file("app.brstack")).unwrap();
+    let newest = |line: &str| line.split("  ").take(3).collect::<Vec<_>>().join("  ");
+    fs::write(&short, text_of_all.lines().map(newest).collect::<Vec<_>>().join("\n")).unwrap();
+    let page = folder.path().join("page.html");
+    let (short, app) = (short.to_str().unwrap(), file("app"));
+    let words = ["paths", short, "--binary", &app];
+    let document = json(&pinwise([&words[..], &["--json"]].concat()));
+    let groups = document["groups"].as_array().unwrap();
+    assert!(!groups.is_empty());
+    for (number, group) in groups.iter().enumerate() {
+        let all = document["paths"].as_array().unwrap().iter();
+        let of_it: Vec<_> = all.filter(|path| path["group"] == number).collect();
+        let flow: f64 = of_it.iter().map(|path| path["flow"].as_f64().unwrap()).sum();
+        // Some of its paths may be below what is shown.
+        assert!(of_it.len() as u64 <= group["paths"].as_u64().unwrap());
+        assert!(flow <= group["flow"].as_f64().unwrap() + 1e-9);
+    }
+    let output = pinwise([&words[..], &["--html", page.to_str().unwrap()]].concat());
+    let text = said(&output);
+    assert!(text.contains("a group, known together:") && text.contains("- work"), "{text}");
+    assert!(text.contains("is known by group only"), "{text}");
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.contains("a group, known together:"), "{html}");
+    // One branch alone never tells, so nothing is known with confidence.
+    let newest = |line: &str| line.split("  ").take(2).collect::<Vec<_>>().join("  ");
+    fs::write(short, text_of_all.lines().map(newest).collect::<Vec<_>>().join("\n")).unwrap();
+    assert_eq!(json(&pinwise([&words[..], &["--json"]].concat()))["confidence"], Value::Null);
+    // The whole record tells all hot paths apart.
+    assert!(!said(&of_app(&[])).contains("group"));
+}
+
+#[test]
+fn another_build_than_the_recorded_one_is_not_read() {
+    let folder = TempDir::new().unwrap();
+    let binary = file("arm");
+    let recorded = |name: &str, id: &str| {
+        let text = fs::read_to_string(file("arm.brstack")).unwrap();
+        let samples = text.lines().map(|line| format!("arm 7 {:>16}{}\n", &line[..6], &line[6..]));
+        let mapping =
+            format!("arm 7 PERF_RECORD_MMAP2 7/7: [0x400000(0x1000) @ 0 <{id}>]: r-xp {binary}\n");
+        let path = folder.path().join(name);
+        fs::write(&path, mapping + &samples.collect::<String>()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let right = recorded("right", "0123456789abcdef");
+    let text = said(&pinwise(["paths", &right]));
+    assert!(text.contains("hot paths hold 100 % of the flow of arm"), "{text}");
+    let wrong = recorded("wrong", "0123456789abcdee");
+    let why = "another build than the recorded one (build id 0123456789abcdef, recorded \
+               0123456789abcdee)";
+    let output = pinwise(["paths", &wrong]);
+    assert!(output.status.success(), "{output:?}");
+    let text = said(&output).replace("\n  ", " ");
+    assert!(text.starts_with(&format!("no paths are known: arm: {why}")), "{text}");
+    let document = json(&pinwise(["paths", &wrong, "--json"]));
+    assert!(document["binaries"][0]["problem"].as_str().unwrap().starts_with(why));
+    let (code, line) = refused(&["paths", &wrong, "--binary", &binary]);
+    assert!(code == Some(2) && line.contains(why), "{line}");
+}
+
+/// `apart/app` is stripped. It names `app.debug` beside it.
+#[test]
+fn a_stripped_program_has_names_and_lines_from_its_separate_file() {
+    let folder = TempDir::new().unwrap();
+    let text = file("app.brstack");
+    let answer = |binary: &Path| pinwise(["paths", &text, "--binary", binary.to_str().unwrap()]);
+    let (apart, stripped) = (PathBuf::from(file("apart/app")), folder.path().join("app"));
+    assert_eq!(said(&answer(&apart)), said(&of_app(&[])));
+    fs::copy(&apart, &stripped).unwrap();
+    let refusal = answer(&stripped);
+    let line = String::from_utf8(refusal.stderr).unwrap();
+    assert!(line.contains("neither symbols nor an unwind table"), "{line}");
+    // The second place. A link leads to the program from another folder.
+    fs::create_dir(folder.path().join(".debug")).unwrap();
+    let separate = folder.path().join(".debug/app.debug");
+    fs::copy(file("apart/app.debug"), &separate).unwrap();
+    let link = TempDir::new().unwrap();
+    std::os::unix::fs::symlink(&stripped, link.path().join("app")).unwrap();
+    assert_eq!(said(&answer(&link.path().join("app"))), said(&of_app(&[])));
+    // One of another build has another checksum.
+    let mut other = fs::read(&separate).unwrap();
+    *other.last_mut().unwrap() ^= 1;
+    fs::write(&separate, other).unwrap();
+    assert_eq!(answer(&stripped).status.code(), Some(2));
 }
 
 #[test]
 fn code_is_marked_with_the_paths_through_it() {
     let text = said(&of_app(&["--annotate"]));
     for word in ["imul eax,eax", "dec ecx", "  A ", "app.s:"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+    let text = said(&of("arm", &["--annotate"]));
+    for word in ["mul w0, w0, w0", "cbnz w1, 0x4000ec", "b.ne 0x40010c", "  A ", "arm.s:"] {
         assert!(text.contains(word), "{word} in {text}");
     }
 }
@@ -169,13 +304,14 @@ fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
         path(name)
     };
     let (text, app) = (file("app.brstack"), file("app"));
-    let mut arm = fs::read(&app).unwrap();
-    arm[18..20].copy_from_slice(&183_u16.to_le_bytes());
+    // 243 is RISC-V.
+    let mut risc_v = fs::read(&app).unwrap();
+    risc_v[18..20].copy_from_slice(&243_u16.to_le_bytes());
     // No section, so no symbol.
     let mut bare = fs::read(&app).unwrap();
     bare[40..48].fill(0);
     bare[60..64].fill(0);
-    for folder in ["arm", "bare"] {
+    for folder in ["risc_v", "bare"] {
         fs::create_dir(path(folder)).unwrap();
     }
     let cases: &[(&[&str], &str)] = &[
@@ -188,7 +324,7 @@ fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
         (&[&text, "--binary", "missing"], "cannot read missing: there is no such file"),
         (&[&text, "--binary", "/dev/zero"], "it is no regular file"),
         (&[&text, "--binary", &make("script", b"#!/bin/sh\n")], "not a readable 64-bit ELF file"),
-        (&[&text, "--binary", &make("arm/app", &arm)], "not a program for x86-64"),
+        (&[&text, "--binary", &make("risc_v/app", &risc_v)], "not a program for x86-64 or"),
         (&[&text, "--binary", &make("bare/app", &bare)], "neither symbols nor an unwind table"),
         (&[&make("far", b"99 0x20/0x10/P/-/-/0\n"), "--binary", &app], "no sampled address"),
     ];

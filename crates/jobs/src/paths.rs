@@ -3,8 +3,8 @@
 //! Nothing is measured here, so there is no campaign: the recording can be read again.
 
 use pinwise_paths::{
-    BranchInputError, BranchRecording, PathMethod, ProfiledBinary, RecordedProfile, UnreadBinary,
-    UnreadReason, read_branches,
+    BinaryFiles, BranchInputError, BranchRecording, DebugFile, PathMethod, ProfiledBinary,
+    RecordedProfile, UnreadBinary, UnreadReason, read_branches,
 };
 use pinwise_topology::Random;
 use std::collections::BTreeMap;
@@ -88,7 +88,8 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
         };
         let is_asked_for = place.is_ok() && !request.binaries.is_empty();
         let opened = place.and_then(|file| bytes_of(&name, &file).map(|bytes| (file, bytes)));
-        let profiled = opened.and_then(|(file, bytes)| {
+        let profiled = opened.and_then(|(file, binary)| {
+            let bytes = BinaryFiles { debug: debug_file_of(&file, &binary), binary };
             let file = file.to_string_lossy().into_owned();
             ProfiledBinary::new(&name, file, bytes, &seen, &totals, request.method, &mut random)
         });
@@ -179,6 +180,15 @@ fn bytes_of(name: &str, file: &Path) -> Result<Vec<u8>, UnreadReason> {
     let mut bytes = Vec::new();
     opened.take(LARGEST_BINARY).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The content of the separate file of a binary's debugging information, if it needs and has one.
+fn debug_file_of(file: &Path, binary: &[u8]) -> Option<Vec<u8>> {
+    let wanted = DebugFile::of(binary)?;
+    // A link may lead to the program from another folder.
+    let file = std::fs::canonicalize(file).ok()?;
+    let places = wanted.places(&file).into_iter();
+    places.filter_map(|place| bytes_of("debug", &place).ok()).find(|bytes| wanted.is(bytes))
 }
 
 #[cfg(test)]

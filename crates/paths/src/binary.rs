@@ -1,20 +1,24 @@
-//! An x86-64 ELF file: its code, and where functions begin and end.
+//! An ELF file of x86-64 or AArch64: its code, and where functions begin and end.
 //!
 //! A *function* is a range of addresses. Symbols name it; where there are none, the unwind table
 //! `.eh_frame` bounds it. Ranges never overlap: an alias joins the function that it repeats, and an
 //! inner symbol ends the outer one. So the work for a whole file is bounded by its code, whatever
 //! its symbols claim.
 
-use object::elf::{EM_X86_64, PF_X};
+use crate::instruction_set::InstructionSet;
+use object::elf::PF_X;
 use object::read::elf::ElfFile64;
 use object::{
     Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolIndex, SymbolKind,
 };
 
-/// An x86-64 ELF file, read but not copied.
+/// An ELF file of x86-64 or AArch64, read but not copied.
 #[derive(Debug)]
 pub struct Binary<'data> {
     file: ElfFile64<'data>,
+    /// The separate file with its symbols, if it has none itself.
+    symbols: Option<ElfFile64<'data>>,
+    set: InstructionSet,
     /// All segments, and those of code: their addresses and bytes.
     segments: Vec<(u64, &'data [u8])>,
     code: Vec<(u64, &'data [u8])>,
@@ -39,7 +43,7 @@ pub enum BinaryError {
     #[error("not a readable 64-bit ELF file: {0}")]
     NotElf(String),
     /// It is code of another processor.
-    #[error("not a program for x86-64, the only processor whose code pinwise decodes")]
+    #[error("not a program for x86-64 or AArch64, the processors whose code pinwise decodes")]
     OtherProcessor,
     /// It has neither symbols nor unwind tables.
     #[error(
@@ -54,13 +58,25 @@ impl<'data> Binary<'data> {
     ///
     /// # Errors
     ///
-    /// The file is no ELF file for x86-64, or names no function.
+    /// The file is no ELF file for x86-64 or AArch64, or names no function.
     pub fn parse(bytes: &'data [u8]) -> Result<Self, BinaryError> {
+        Self::with_debug_file(bytes, None)
+    }
+
+    /// The same, with symbols from its separate file ([`crate::DebugFile`]), if it has none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::parse`]. A damaged separate file is left out.
+    pub fn with_debug_file(
+        bytes: &'data [u8],
+        debug: Option<&'data [u8]>,
+    ) -> Result<Self, BinaryError> {
         let file: ElfFile64 =
             ElfFile64::parse(bytes).map_err(|error| BinaryError::NotElf(error.to_string()))?;
-        if file.elf_header().e_machine.get(file.endian()) != EM_X86_64 {
-            return Err(BinaryError::OtherProcessor);
-        }
+        let machine = file.elf_header().e_machine.get(file.endian());
+        let set = InstructionSet::of_machine(machine).filter(|_| file.is_little_endian());
+        let set = set.ok_or(BinaryError::OtherProcessor)?;
         let (mut segments, mut code) = (Vec::new(), Vec::new());
         for segment in file.segments() {
             let Some(bytes) = segment.data().ok().filter(|bytes| !bytes.is_empty()) else {
@@ -73,8 +89,13 @@ impl<'data> Binary<'data> {
         }
         segments.sort_by_key(|(address, _)| *address);
         code.sort_by_key(|(address, _)| *address);
-        let is_stripped = file.symbols().next().is_none();
-        let symbols = if is_stripped { file.dynamic_symbols() } else { file.symbols() };
+        let separate = match file.symbols().next() {
+            Some(_) => None,
+            None => debug.and_then(|bytes| ElfFile64::<'data>::parse(bytes).ok()),
+        };
+        let named = separate.as_ref().unwrap_or(&file);
+        let is_stripped = named.symbols().next().is_none();
+        let symbols = if is_stripped { file.dynamic_symbols() } else { named.symbols() };
         let mut ranges: Vec<Function> = symbols
             .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
             .map(|symbol| Function {
@@ -101,7 +122,7 @@ impl<'data> Binary<'data> {
         if functions.is_empty() {
             return Err(BinaryError::NoFunctions);
         }
-        Ok(Self { file, segments, code, functions })
+        Ok(Self { file, symbols: separate, set, segments, code, functions })
     }
 
     /// The lowest address of code. Its place in memory tells where the file was loaded.
@@ -112,6 +133,11 @@ impl<'data> Binary<'data> {
     /// What its linker wrote to tell it from other builds, if it did.
     pub fn build_id(&self) -> Option<&'data [u8]> {
         self.file.build_id().ok().flatten()
+    }
+
+    /// What its code is made of.
+    pub fn instruction_set(&self) -> InstructionSet {
+        self.set
     }
 
     /// All functions, by address.
@@ -129,7 +155,8 @@ impl<'data> Binary<'data> {
     /// The symbol of a function, if the file has one and it is text.
     pub fn name(&self, function: usize) -> Option<&'data str> {
         let symbol = self.functions.get(function)?.symbol?;
-        self.file.symbol_by_index(symbol).ok()?.name().ok().filter(|name| !name.is_empty())
+        let file = self.symbols.as_ref().unwrap_or(&self.file);
+        file.symbol_by_index(symbol).ok()?.name().ok().filter(|name| !name.is_empty())
     }
 
     /// The code of a range that lies in one segment.
@@ -171,7 +198,7 @@ fn disjoint(mut ranges: Vec<Function>, code: &[(u64, &[u8])]) -> Vec<Function> {
 }
 
 /// The ranges of an `.eh_frame` section at an address (System V ABI for x86-64, section 4.2.4).
-/// Pointers are as GNU tools write them for x86-64: 4 bytes, relative to their own place.
+/// Pointers are as GNU tools and LLVM write them: 4 bytes, relative to their own place.
 fn unwind_ranges(table: &[u8], address: u64) -> Vec<Function> {
     const RELATIVE_SIGNED_4: u8 = 0x1b;
     let word =

@@ -13,9 +13,10 @@
 
 use std::collections::HashMap;
 
+use crate::instruction_set::{InstructionSet, Transfer};
 use crate::jump_table::JumpTable;
 use crate::path::{PathEnd, PathStep};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Decoder, DecoderOptions};
 
 /// The longest function that is decoded, in bytes. A longer one is unknown code.
 pub const LONGEST_FUNCTION: u64 = 1 << 20;
@@ -102,55 +103,17 @@ pub(crate) struct ObservedEdges {
     pub(crate) entries: Vec<u64>,
 }
 
-/// What an instruction does to the flow of control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transfer {
-    Next,
-    Jump(u64),
-    Conditional(u64),
-    IndirectJump,
-    Call,
-    Return,
-    Stop,
-}
-
-/// What an instruction does, and how many bytes it has. Bytes that are no instruction have none.
-pub(crate) fn transfer(code: &[u8], address: u64) -> (Transfer, u64) {
-    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
-    let instruction = decoder.decode();
-    (transfer_of(&instruction), instruction.len() as u64)
-}
-
-fn transfer_of(instruction: &Instruction) -> Transfer {
-    if instruction.is_invalid() {
-        return Transfer::Stop;
-    }
-    let near = matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32);
-    match instruction.flow_control() {
-        FlowControl::UnconditionalBranch if near => {
-            Transfer::Jump(instruction.near_branch_target())
-        }
-        FlowControl::ConditionalBranch => Transfer::Conditional(instruction.near_branch_target()),
-        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => Transfer::IndirectJump,
-        FlowControl::Return => Transfer::Return,
-        FlowControl::Call if near => Transfer::Call,
-        FlowControl::IndirectCall => Transfer::Call,
-        FlowControl::Exception => Transfer::Stop,
-        // A system call or an interrupt comes back to the next instruction.
-        _ => Transfer::Next,
-    }
-}
-
 impl FunctionGraph {
     /// The graph of the function whose code begins at `start`. `bytes` gives those of a range of
     /// addresses, where jump tables may lie.
     pub(crate) fn new<'data>(
+        set: InstructionSet,
         code: &[u8],
         start: u64,
         seen: &ObservedEdges,
         bytes: impl Fn(u64, u64) -> Option<&'data [u8]>,
     ) -> Self {
-        let mut decoded = Decoded::new(code, start);
+        let mut decoded = Decoded::new(set, code, start);
         decoded.follow(start);
         for &(_, to) in &seen.jumps {
             decoded.follow(to);
@@ -283,6 +246,7 @@ impl FunctionGraph {
 
 /// The instructions of a function as far as control was followed.
 struct Decoded<'code> {
+    set: InstructionSet,
     code: &'code [u8],
     start: u64,
     /// By offset: the length of the instruction there, 0 if none was found.
@@ -294,9 +258,9 @@ struct Decoded<'code> {
 }
 
 impl<'code> Decoded<'code> {
-    fn new(code: &'code [u8], start: u64) -> Self {
+    fn new(set: InstructionSet, code: &'code [u8], start: u64) -> Self {
         let (lengths, leads) = (vec![0; code.len()], vec![false; code.len()]);
-        Self { code, start, lengths, leads, indirect: Vec::new() }
+        Self { set, code, start, lengths, leads, indirect: Vec::new() }
     }
 
     fn offset(&self, address: u64) -> Option<usize> {
@@ -315,6 +279,9 @@ impl<'code> Decoded<'code> {
         bytes: impl Fn(u64, u64) -> Option<&'data [u8]>,
     ) -> Vec<(u64, u64)> {
         let mut jumps = Vec::new();
+        if self.set != InstructionSet::X86_64 {
+            return jumps;
+        }
         // Cases may have jumps of their own.
         while let Some(offset) = self.indirect.pop() {
             let decode = |offset: usize| {
@@ -351,7 +318,7 @@ impl<'code> Decoded<'code> {
     }
 
     fn transfer(&self, offset: usize) -> (Transfer, u64) {
-        transfer(&self.code[offset..], self.start + offset as u64)
+        self.set.transfer(&self.code[offset..], self.start + offset as u64)
     }
 
     /// Decodes all that direct control reaches from `root`, where a block begins.

@@ -68,9 +68,6 @@ pub enum BranchInputError {
          branches with `perf record -j any,u -- COMMAND`, without `--call-graph lbr`"
     )]
     NotConsecutive,
-    /// It is compressed.
-    #[error("the recording is compressed: record again without `-z`")]
-    Compressed,
     /// It comes from a machine whose bytes are in the other order.
     #[error(
         "the recording comes from a big-endian machine: give the text of `perf script -F \
@@ -142,7 +139,6 @@ mod tests {
             BranchInputError::EmptyBranchRecords,
             BranchInputError::NotDecoded,
             BranchInputError::NotConsecutive,
-            BranchInputError::Compressed,
             BranchInputError::BigEndian,
             BranchInputError::MixedEvents,
             BranchInputError::Damaged { at: 7 },

@@ -260,6 +260,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use crate::graph::{BasicBlock, BlockEnd, FunctionGraph, ObservedEdges};
+    use crate::instruction_set::InstructionSet::X86_64;
     use proptest::prelude::*;
 
     /// Cases at 0x1040, 0x1044 and 0x1048 return. The code before lies at 0x1000.
@@ -267,7 +268,7 @@ mod tests {
         let mut code = switch.to_vec();
         code.resize(0x40, 0xc3);
         code.extend([[0x90, 0x90, 0x90, 0xc3]; 3].concat());
-        FunctionGraph::new(&code, 0x1000, &ObservedEdges::default(), |start, end| {
+        FunctionGraph::new(X86_64, &code, 0x1000, &ObservedEdges::default(), |start, end| {
             let from = start.checked_sub(0x2000)? as usize;
             table.get(from..end.checked_sub(0x2000)? as usize)
         })

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::binary::Binary;
 use crate::fragments::Branch;
-use crate::graph::{FunctionGraph, LONGEST_FUNCTION, ObservedEdges, Transfer, transfer};
+use crate::graph::{FunctionGraph, LONGEST_FUNCTION, ObservedEdges};
+use crate::instruction_set::Transfer;
 
 /// The graphs of a binary's functions, and what each address of a branch means in them.
 #[derive(Debug, Default)]
@@ -60,7 +61,7 @@ impl ProgramGraph {
             let kind = source.map(|function| {
                 let function = binary.functions()[function];
                 let code = binary.code(from, function.end).unwrap_or_default();
-                transfer(code, from).0
+                binary.instruction_set().transfer(code, from).0
             });
             for function in source.into_iter().chain(target) {
                 seen.entry(function).or_default();
@@ -191,5 +192,7 @@ fn graph_of(binary: &Binary, function: usize, seen: &ObservedEdges) -> FunctionG
         return FunctionGraph::default();
     }
     let code = binary.code(function.start, function.end).unwrap_or_default();
-    FunctionGraph::new(code, function.start, seen, |start, end| binary.bytes(start, end))
+    FunctionGraph::new(binary.instruction_set(), code, function.start, seen, |start, end| {
+        binary.bytes(start, end)
+    })
 }

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use pinwise_topology::Random;
 
 use crate::accuracy::HOT;
-use crate::binary::{Binary, BinaryError};
-use crate::disassembly::disassembled;
+use crate::binary::{Binary, BinaryError, Function};
 use crate::exports::preaggregated_text;
 use crate::fragments::Fragments;
 use crate::path::{Path, PathEnd};
 use crate::profile::{PathMethod, PathProfile};
 use crate::program_graph::ProgramGraph;
+use crate::readable_name::readable_name;
 use crate::samples::{BinaryBranches, RecordingTotals};
 use crate::segments::Segments;
 use crate::source_lines::{SourceLines, SourceSpan};
@@ -55,11 +55,35 @@ pub struct ProfiledBinary {
     pub functions: usize,
     /// The share of its samples that some path explains, from 0 to 1.
     pub coverage: f64,
-    bytes: Vec<u8>,
+    bytes: BinaryFiles,
     program: ProgramGraph,
     names: Vec<String>,
     lines: SourceLines,
     profile: PathProfile,
+}
+
+/// The content of a binary.
+#[derive(Debug, Default)]
+pub struct BinaryFiles {
+    /// Its file.
+    pub binary: Vec<u8>,
+    /// Its separate file of debugging information, if there is one ([`crate::DebugFile`]).
+    pub debug: Option<Vec<u8>>,
+}
+
+impl BinaryFiles {
+    fn parse(&self) -> Result<Binary<'_>, BinaryError> {
+        Binary::with_debug_file(&self.binary, self.debug.as_deref())
+    }
+
+    /// Source lines are where the compiler left them, or where a distribution put them.
+    fn lines(&self, functions: &[Function]) -> SourceLines {
+        let own = SourceLines::new(&self.binary, functions);
+        match &self.debug {
+            Some(debug) if own.is_empty() => SourceLines::new(debug, functions),
+            _ => own,
+        }
+    }
 }
 
 /// A binary of the recording without graphs.
@@ -170,20 +194,20 @@ impl ProfiledBinary {
     /// recording, which has seen `recorded` of it. `totals` are those of the recording.
     ///
     /// # Errors
-    /// If the file is no program, is not for x86-64, or is not the one that ran.
+    /// If the file is no program, is for another processor, or is not the one that ran.
     pub fn new(
         name: &str,
         file: String,
-        bytes: Vec<u8>,
+        bytes: BinaryFiles,
         recorded: &BinaryBranches,
         totals: &RecordingTotals,
         method: PathMethod,
         random: &mut Random,
     ) -> Result<Self, UnreadReason> {
-        let binary = Binary::parse(&bytes)?;
+        let binary = bytes.parse()?;
         check_build(binary.build_id(), &recorded.build_ids)?;
-        let segments =
-            Segments::of_elf(&bytes).map_err(|error| BinaryError::NotElf(error.to_string()))?;
+        let segments = Segments::of_elf(&bytes.binary)
+            .map_err(|error| BinaryError::NotElf(error.to_string()))?;
         let seen = recorded.at_addresses(&segments);
         let branches = seen.fragments.iter().flat_map(|(fragment, _)| fragment).copied();
         let program = ProgramGraph::new(&binary, branches);
@@ -193,12 +217,12 @@ impl ProfiledBinary {
         let numbers = (0..program.len() as u32).map(|graph| program.function(graph));
         let name_of = |function: usize| {
             let unnamed = || format!("0x{:x}", binary.functions()[function].start);
-            binary.name(function).map_or_else(unnamed, String::from)
+            binary.name(function).map_or_else(unnamed, readable_name)
         };
         let names: Vec<String> = numbers.clone().map(name_of).collect();
         let mut functions: Vec<_> = numbers.map(|number| binary.functions()[number]).collect();
         functions.sort_by_key(|function| function.start);
-        let lines = SourceLines::new(&bytes, &functions);
+        let lines = bytes.lines(&functions);
         let (fragments, by) = (&seen.fragments, totals.sampled_by());
         let profile = match totals.has_intervals(method) {
             false => PathProfile::new(&program, fragments, by, method),
@@ -219,9 +243,14 @@ impl ProfiledBinary {
         })
     }
 
-    /// The name of a path's function: its symbol, or its address.
+    /// The name of a path's function ([`readable_name`]), or its address.
     pub fn function_name(&self, path: &Path) -> &str {
-        &self.names[path.function as usize]
+        self.name_of(path.function)
+    }
+
+    /// The name of a function by its number, as [`Self::function_name`].
+    pub fn name_of(&self, function: u32) -> &str {
+        &self.names[function as usize]
     }
 
     /// The address of a path's function.
@@ -268,7 +297,7 @@ impl ProfiledBinary {
     /// BOLT's pre-aggregated text of the samples.
     pub fn preaggregated(&self) -> String {
         // It was read from the same bytes before.
-        let binary = Binary::parse(&self.bytes).ok();
+        let binary = self.bytes.parse().ok();
         preaggregated_text(
             &self.seen,
             |address| Some(binary.as_ref()?.function_at(address)? as u64),
@@ -277,7 +306,7 @@ impl ProfiledBinary {
 
     /// The samples, at offsets in the file.
     pub fn at_file_offsets(&self) -> BinaryBranches {
-        Segments::of_elf(&self.bytes)
+        Segments::of_elf(&self.bytes.binary)
             .map_or_else(|_| self.seen.clone(), |segments| self.seen.at_file_offsets(&segments))
     }
 }
@@ -384,20 +413,22 @@ impl RecordedProfile {
     /// The instructions of a function's blocks with their shares, by address.
     pub fn annotated(&self, binary: usize, function: u32) -> Vec<SharedInstruction> {
         let of = &self.binaries[binary];
-        let Ok(parsed) = Binary::parse(&of.bytes) else { return Vec::new() };
+        let Ok(parsed) = of.bytes.parse() else { return Vec::new() };
         let shares = self.block_shares(binary, function);
         let blocks = &of.program.graph(function).blocks;
         let mut instructions = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
             let code = parsed.code(block.start, block.end).unwrap_or_default();
-            instructions.extend(disassembled(code, block.start).into_iter().map(
-                |(address, text)| SharedInstruction {
-                    address,
-                    text,
-                    block: number as u32,
-                    share: shares[number],
-                },
-            ));
+            instructions.extend(
+                parsed.instruction_set().disassembled(code, block.start).into_iter().map(
+                    |(address, text)| SharedInstruction {
+                        address,
+                        text,
+                        block: number as u32,
+                        share: shares[number],
+                    },
+                ),
+            );
         }
         instructions
     }

@@ -89,11 +89,12 @@ impl RecordingTotals {
         self.depths.last_key_value().map_or(0, |(_, samples)| *samples)
     }
 
-    /// The recording says which branches followed each other. BOLT's text has each branch alone. A
-    /// profile of it must guess how branches go together, however many there are.
+    /// The recording says which branches followed each other. BOLT's text has each branch alone, as
+    /// does a record of one branch. A profile of it must guess how branches go together, however
+    /// many there are.
     #[must_use]
     pub fn has_sequences(&self) -> bool {
-        self.samples > 0
+        self.depths.last_key_value().is_some_and(|(depth, _)| *depth > 1)
     }
 
     /// The profile has intervals and groups: `expand` has none, nor has a guess.

@@ -3,17 +3,21 @@
 //! A line table is a program. Run, it gives rows: from this address on, the code is of that line.
 //! A row that ends a sequence says that no code follows. Rows of other functions than the wanted
 //! ones are not kept. So memory is bounded by these functions' code and by the file. A hostile file
-//! has tables that overlap, or names without end. It is read until it exceeds a limit. Only the
-//! binary itself is read: not a separate file of debugging information, and no compressed section.
+//! has tables that overlap, or names without end. It is read until it exceeds a limit.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use gimli::{Dwarf, EndianSlice, LineProgramHeader, LittleEndian, Unit};
+use gimli::{
+    Dwarf, DwarfSections, EndianSlice, LineProgramHeader, LittleEndian, Section as _, SectionId,
+    Unit,
+};
+use object::Object;
 use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection};
 
 use crate::binary::Function;
+use crate::compressed_section::uncompressed;
 
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 
@@ -61,10 +65,10 @@ pub struct SourceLines {
 }
 
 impl SourceLines {
-    /// Reads those of `functions`, which are in the order of their addresses, from an ELF file.
-    /// Damaged parts are left out.
+    /// Reads those of `functions`, which are in the order of their addresses, from an ELF file: the
+    /// binary, or its separate file of debugging information. Damaged parts are left out.
     pub fn new(elf: &[u8], functions: &[Function]) -> Self {
-        let mut reader = LinesReader { left: elf.len(), ..LinesReader::default() };
+        let mut reader = LinesReader { left: usize::MAX, ..LinesReader::default() };
         let _ = reader.read(elf, functions);
         let mut lines = reader.lines;
         // Of rows of one address the last one counts. A sequence may begin where another ends.
@@ -77,6 +81,11 @@ impl SourceLines {
             is_same
         });
         lines
+    }
+
+    /// Whether no line of any function is known.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// The lines of code from `start` up to `end`: those of the file of its first instruction.
@@ -101,17 +110,31 @@ struct LinesReader {
     text: usize,
     /// Where the programs begin that ran. Several units may share one.
     run: HashSet<usize>,
-    /// Rows that may still be run. Each takes a byte of the file.
+    /// Rows that may still be run. Each takes a byte of the line tables.
     left: usize,
 }
 
 impl LinesReader {
     fn read(&mut self, elf: &[u8], functions: &[Function]) -> gimli::Result<()> {
         let Ok(file) = ElfFile64::<object::Endianness>::parse(elf) else { return Ok(()) };
-        let dwarf = Dwarf::load(|id| -> gimli::Result<Bytes> {
-            let section = file.section_by_name(id.name()).and_then(|section| section.data().ok());
-            Ok(EndianSlice::new(section.unwrap_or_default(), LittleEndian))
+        let sections = DwarfSections::load(|id| -> gimli::Result<Cow<'_, [u8]>> {
+            use SectionId as Id;
+            // Others are large, and have no lines.
+            let has_lines = matches!(
+                id,
+                Id::DebugAbbrev
+                    | Id::DebugAddr
+                    | Id::DebugInfo
+                    | Id::DebugLine
+                    | Id::DebugLineStr
+                    | Id::DebugStr
+                    | Id::DebugStrOffsets
+            );
+            let section = file.section_by_name(id.name()).filter(|_| has_lines);
+            Ok(section.as_ref().and_then(uncompressed).unwrap_or_default())
         })?;
+        let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+        self.left = self.left.min(dwarf.debug_line.reader().len());
         let mut units = dwarf.units();
         while let Some(header) = units.next()? {
             let Ok(unit) = dwarf.unit(header) else { continue };
@@ -201,9 +224,12 @@ mod tests {
     fn lines_of_dwarf_4_and_5_are_those_of_the_source() {
         let dwarf_4 = include_bytes!("../../../fuzz/seeds/source_lines/dwarf_4");
         let dwarf_5 = include_bytes!("../../../fuzz/seeds/source_lines/assembly");
-        for (bytes, file, from, to, begin) in
-            [(&dwarf_4[..], "/src/pc_small.c", 1, 5, 2), (&dwarf_5[..], "/src/app.s", 17, 30, 17)]
-        {
+        let aarch64 = include_bytes!("../../../fuzz/seeds/path_graph/aarch64");
+        for (bytes, file, from, to, begin) in [
+            (&dwarf_4[..], "/src/pc_small.c", 1, 5, 2),
+            (&dwarf_5[..], "/src/app.s", 17, 30, 17),
+            (&aarch64[..], "/src/arm.s", 17, 29, 17),
+        ] {
             let binary = Binary::parse(bytes).unwrap();
             let named = |&it: &usize| binary.name(it) == Some("work");
             let number = (0..binary.functions().len()).find(named).unwrap();
@@ -214,6 +240,32 @@ mod tests {
             let first = lines.of(function.start, function.start + 1).unwrap();
             assert_eq!((first.first, first.last), (begin, begin));
             assert_eq!(SourceLines::new(&bytes[..bytes.len() / 2], &[function]).rows, []);
+        }
+    }
+
+    #[test]
+    fn compressed_sections_have_the_lines_of_the_source() {
+        for bytes in [
+            &include_bytes!("../../../fuzz/seeds/source_lines/zlib")[..],
+            include_bytes!("../../../fuzz/seeds/source_lines/zstandard"),
+        ] {
+            let binary = Binary::parse(bytes).unwrap();
+            let named = |&it: &usize| binary.name(it) == Some("work");
+            let number = (0..binary.functions().len()).find(named).unwrap();
+            let function = binary.functions()[number];
+            let lines = SourceLines::new(bytes, &[function]);
+            let span = SourceSpan { file: "/src/pc_small.c", first: 4, last: 8 };
+            assert_eq!(lines.of(function.start, function.end), Some(span));
+            // A size that the section states and does not have: lines are left out.
+            let file = ElfFile64::<object::Endianness>::parse(bytes).unwrap();
+            let (offset, _) =
+                object::ObjectSection::file_range(&file.section_by_name(".debug_line").unwrap())
+                    .unwrap();
+            for stated in [1_u64, 1 << 20, u64::MAX] {
+                let mut hostile = bytes.to_vec();
+                hostile[offset as usize + 8..][..8].copy_from_slice(&stated.to_le_bytes());
+                assert!(SourceLines::new(&hostile, &[function]).is_empty(), "{stated}");
+            }
         }
     }
 

@@ -225,13 +225,17 @@ impl<'graph> Walk<'graph> {
 mod tests {
     use super::*;
     use crate::graph::{FunctionGraph, ObservedEdges};
+    use crate::instruction_set::InstructionSet;
     use crate::path::Path;
 
     /// At 0 a function calls the one at 0x20 and returns behind it, at 5. That one is a return.
     fn caller_and_callee() -> ProgramGraph {
         let caller = [0xe8, 0x1b, 0, 0, 0, 0xc3];
-        let caller = FunctionGraph::new(&caller, 0, &ObservedEdges::default(), |_, _| None);
-        let callee = FunctionGraph::new(&[0xc3], 0x20, &ObservedEdges::default(), |_, _| None);
+        let graph = |code: &[u8], start| {
+            let none = ObservedEdges::default();
+            FunctionGraph::new(InstructionSet::X86_64, code, start, &none, |_, _| None)
+        };
+        let (caller, callee) = (graph(&caller, 0), graph(&[0xc3], 0x20));
         ProgramGraph::of_graphs(vec![caller, callee])
     }
 

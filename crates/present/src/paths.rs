@@ -1,10 +1,12 @@
 //! The paths of a program in words: what holds most of the flow, and how far a recording tells.
 
 use crate::figures::{count, counted, percent};
+use crate::one_line;
 use pinwise_paths::{
     Dropped, HOT, PathBlock, ProfiledBinary, ProfiledPath, RecordedProfile, RecordingTotals,
     UnreadReason,
 };
+use std::fmt::Write as _;
 
 /// What a recorded binary is called: the last part of its path.
 pub fn recorded_name(path: &str) -> &str {
@@ -75,7 +77,7 @@ pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
     if !profile.totals.has_sequences() {
         lines.push(
             "the recording has single branches: how they follow each other is a guess; for \
-             intervals, give perf.data"
+             intervals, give perf.data with several for each sample"
                 .to_owned(),
         );
     }
@@ -128,6 +130,85 @@ pub fn path_text<'p>(binary: &'p ProfiledBinary, path: &ProfiledPath, most: usiz
     words.dedup();
     let back = binary.back_to(&path.path).map(|head| format!(", back to {}", shown(&head)));
     words.join(" ") + &back.unwrap_or_default()
+}
+
+/// The columns of [`hot_path_rows`].
+pub const HOT_PATH_COLUMNS: [&str; 5] = ["flow", "90 % interval", "count", "function", "blocks"];
+
+/// A table of paths, `blocks` of each. In front of the paths of a group stands what is known of all
+/// of them.
+pub fn hot_path_rows(
+    profile: &RecordedProfile,
+    paths: &[&ProfiledPath],
+    blocks: usize,
+) -> Vec<[String; 5]> {
+    let mut rows = Vec::new();
+    let mut before = None;
+    for path in paths {
+        let binary = &profile.binaries[path.binary];
+        let function = binary.function_name(&path.path);
+        if path.group.is_some() && path.group != before {
+            let members = profile.paths.iter().filter(|other| other.group == path.group);
+            let (share, times) =
+                members.fold((0.0, 0.0), |sum, it| (sum.0 + it.share, sum.1 + it.count));
+            let known = "a group, known together:";
+            let times = count(times.round() as u64);
+            rows.push([percent(share), String::new(), times, function.into(), known.into()]);
+        }
+        before = path.group;
+        let indent = if path.group.is_some() { "- " } else { "" };
+        rows.push([
+            percent(path.share),
+            share_interval(path).unwrap_or_default(),
+            count(path.count.round() as u64),
+            format!("{indent}{function}"),
+            format!("{indent}{}", path_text(binary, path, blocks)),
+        ]);
+    }
+    rows
+}
+
+/// The paths that are marked in the code of a function.
+const MARKED: usize = 5;
+
+/// The code of a function. Letters mark its hottest paths, A first, `blocks` of each named.
+pub fn annotated_code(
+    profile: &RecordedProfile,
+    binary: usize,
+    function: u32,
+    blocks: usize,
+) -> String {
+    let of = &profile.binaries[binary];
+    let paths = profile.paths.iter();
+    let marked: Vec<&ProfiledPath> = paths
+        .filter(|path| path.binary == binary && path.path.function == function)
+        .take(MARKED)
+        .collect();
+    let mut text = String::new();
+    let letters = || ('A'..='Z').zip(&marked);
+    for (letter, path) in letters() {
+        let blocks = path_text(of, path, blocks);
+        let _ = writeln!(text, "  {letter} {:>8}  {}", percent(path.share), one_line(&blocks));
+    }
+    let blocks = of.blocks(function);
+    let mut before = None;
+    for line in profile.annotated(binary, function) {
+        if before != Some(line.block) {
+            before = Some(line.block);
+            let block = &blocks[line.block as usize];
+            let through: String = letters()
+                .map(|(letter, path)| match path.path.blocks().contains(&line.block) {
+                    true => letter,
+                    false => '.',
+                })
+                .collect();
+            let share = percent(line.share);
+            let _ =
+                writeln!(text, "{share:>9}  {through:MARKED$}  {}", one_line(&block_text(block)));
+        }
+        let _ = writeln!(text, "{:>30x}  {}", line.address, line.text);
+    }
+    text
 }
 
 /// Why entries of branch records were dropped.

@@ -11,7 +11,10 @@ use crate::html_frame::ReportError;
 use askama::Template;
 use pinwise_paths::{PathBlock, ProfiledPath, RecordedProfile};
 use pinwise_present::figures::{count, percent};
-use pinwise_present::{block_text, path_text, paths_totals, paths_verdict, share_interval};
+use pinwise_present::{
+    HOT_PATH_COLUMNS, annotated_code, block_text, hot_path_rows, path_text, paths_totals,
+    paths_verdict, share_interval,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -29,11 +32,20 @@ const BOX: usize = 300;
 const LANE: usize = 30;
 const ROW: usize = 26;
 
-/// The page of a recording with this name: a complete HTML document that needs nothing else.
+/// The page of a recording with this name: a complete HTML document that needs nothing else. It
+/// lists `top` hot paths.
 ///
 /// # Errors
 /// The template could not be filled in.
-pub fn paths_page(recording: &str, profile: &RecordedProfile) -> Result<String, ReportError> {
+pub fn paths_page(
+    recording: &str,
+    profile: &RecordedProfile,
+    top: usize,
+) -> Result<String, ReportError> {
+    let hot = profile.hot();
+    let shown = &hot[..hot.len().min(top)];
+    let mut hottest = Table::new(HOT_PATH_COLUMNS);
+    hot_path_rows(profile, shown, NAMED).into_iter().for_each(|row| hottest.row(row));
     let mut totals = Table::new(["what", "how much"]);
     for (label, value) in paths_totals(profile) {
         totals.row([label.to_owned(), value]);
@@ -43,6 +55,8 @@ pub fn paths_page(recording: &str, profile: &RecordedProfile) -> Result<String, 
     let page = PathsPage {
         recording,
         verdict: paths_verdict(profile),
+        hottest,
+        more: hot.len() - shown.len(),
         functions: functions.collect(),
         totals,
         version: env!("CARGO_PKG_VERSION"),
@@ -55,6 +69,9 @@ pub fn paths_page(recording: &str, profile: &RecordedProfile) -> Result<String, 
 struct PathsPage<'a> {
     recording: &'a str,
     verdict: Vec<String>,
+    hottest: Table,
+    /// Hot paths that are not in the table.
+    more: usize,
     functions: Vec<DrawnFunction>,
     totals: Table,
     version: &'static str,
@@ -66,6 +83,8 @@ struct DrawnFunction {
     /// An SVG element of our own making.
     drawing: String,
     paths: Table,
+    /// Its instructions, with the paths through them.
+    code: String,
 }
 
 fn drawn(profile: &RecordedProfile, binary: usize, function: u32, share: f64) -> DrawnFunction {
@@ -93,7 +112,7 @@ fn drawn(profile: &RecordedProfile, binary: usize, function: u32, share: f64) ->
     let held: f64 = shown.iter().map(|path| path.share).sum();
     let ran = shares.iter().filter(|share| **share > 0.0).count();
     DrawnFunction {
-        name: paths.first().map_or_else(String::new, |it| of.function_name(&it.path).to_owned()),
+        name: of.name_of(function).to_owned(),
         says: format!(
             "{} of the flow, {} of it on the paths that are drawn. {ran} of {} blocks ran.",
             percent(share),
@@ -102,6 +121,7 @@ fn drawn(profile: &RecordedProfile, binary: usize, function: u32, share: f64) ->
         ),
         drawing: drawing(&blocks, &edges, &shares, shown),
         paths: table,
+        code: annotated_code(profile, binary, function, NAMED),
     }
 }
 

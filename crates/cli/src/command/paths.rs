@@ -18,12 +18,16 @@ use pinwise_report::paths_page;
 use record::PathsRecord;
 use std::path::PathBuf;
 
+/// Paths that the terminal and the page show.
+const TOP: usize = 20;
+
 /// Find the hot paths of a program from a recording of its branches
 ///
 /// A path leads through one function. It begins at the entry or a loop head. It ends at the exit or
 /// with a loop iteration. The recording has the processor's branch records. FILE is perf.data, the
 /// text of `perf script -F ip,brstack`, or BOLT's pre-aggregated text. The control-flow graph comes
-/// from the binary, an x86-64 ELF file. docs/guide/paths.md explains recording, groups and limits.
+/// from the binary, an ELF file of x86-64 or AArch64. docs/guide/paths.md explains recording,
+/// groups and limits.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -49,7 +53,7 @@ pub(crate) struct Paths {
     /// Choose how samples become paths
     #[arg(long, value_name = "METHOD", default_value = "likelihood", value_parser = methods())]
     method: PathMethod,
-    /// Show N paths [default: 20; all in JSON]
+    /// Show N paths [default: 20; all in JSON and with `--to folded`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
     /// Also print the code of the three hottest functions, with the share of each block
@@ -98,6 +102,10 @@ impl Paths {
         if let Some(PathsCommand::Record(record)) = self.record {
             return record.run();
         }
+        if let (Some(_), Some(format @ ("bolt" | "autofdo"))) = (self.top, self.to.as_deref()) {
+            let why = format!("--to {format} writes branches, not paths: leave out --top");
+            return Err(Usage(why).into());
+        }
         if let Some(page) = &self.html {
             output::check(page)?;
         }
@@ -111,18 +119,21 @@ impl Paths {
         let profile = profile_paths(&request).map_err(refused)?;
         let top = self.top.map(|top| top as usize);
         if let Some(format) = &self.to {
-            return output::print_data(&exported(&profile, format)?);
+            return output::print_data(&exported(&profile, format, top)?);
         }
         let shown = file.display().to_string();
         if self.json {
             let shown = shown.clone();
             output::print_json(&PathsJson::new(shown, self.method, &profile, top))?;
         } else {
-            let text = text::text(&profile, top.unwrap_or(20), self.annotate, output::width());
+            let text = text::text(&profile, top.unwrap_or(TOP), self.annotate, output::width());
             output::print(&text)?;
         }
         match &self.html {
-            Some(page) => output::write_page_after_answer(page, &paths_page(&shown, &profile)?),
+            Some(page) => {
+                let html = paths_page(&shown, &profile, top.unwrap_or(TOP))?;
+                output::write_page_after_answer(page, &html)
+            }
             None => Ok(()),
         }
     }
@@ -139,12 +150,12 @@ fn refused(error: PathsError) -> anyhow::Error {
 }
 
 /// The text for another tool. It has one binary: the one with the most branches.
-fn exported(profile: &RecordedProfile, format: &str) -> anyhow::Result<String> {
+fn exported(profile: &RecordedProfile, format: &str, top: Option<usize>) -> anyhow::Result<String> {
     let read = profile.binaries.first();
     let unread = profile.unread.first();
     if format == "folded" {
         return match read {
-            Some(_) => Ok(folded_text(profile.stacks())),
+            Some(_) => Ok(folded_text(profile.stacks().take(top.unwrap_or(usize::MAX)))),
             None => Err(Usage(pinwise_present::paths_verdict(profile).join("; ")).into()),
         };
     }

@@ -149,8 +149,11 @@ fn take_event(sums: &mut SampleSums, event: &str) -> Result<(), BranchInputError
         Some((first.parse::<i32>().ok()?, second.parse::<i32>().ok()?))
     };
     if let Some(mapping) = TextMapping::parse(event) {
-        let TextMapping { process, start, length, offset, path } = mapping;
+        let TextMapping { process, start, length, offset, build_id, path } = mapping;
         sums.spaces.map(process, start, length, offset, path)?;
+        if path.starts_with('/') {
+            build_id.iter().for_each(|id| sums.note_build_id(path, id));
+        }
     } else if let Some(command) = event.strip_prefix("COMM exec: ") {
         // Its name may have colons.
         if let Some((process, _)) = command.rsplit_once(':').and_then(|(_, ids)| pair(ids)) {
@@ -171,12 +174,14 @@ fn take_event(sums: &mut SampleSums, event: &str) -> Result<(), BranchInputError
 }
 
 /// `MMAP2 7/7: [0x400000(0x1000) @ 0 fe:01 1234 5]: r-xp /bin/program`. For `MMAP` the device and
-/// what follows it are missing, and `x` stands for the protection.
+/// what follows it are missing, and `x` stands for the protection. perf 5.12 and later may have
+/// `<BUILD ID>` in the place of the device.
 struct TextMapping<'a> {
     process: i32,
     start: u64,
     length: u64,
     offset: u64,
+    build_id: Option<Vec<u8>>,
     path: &'a str,
 }
 
@@ -190,15 +195,32 @@ impl<'a> TextMapping<'a> {
         let process = ids.split('/').next()?.parse().ok().filter(|process| *process >= 0)?;
         let (start, place) = place.split_once('(')?;
         let (length, place) = place.split_once(')')?;
-        let offset = place.trim_start_matches([' ', '@']).split(' ').next()?;
+        let mut words = place.trim_start_matches([' ', '@']).split(' ');
+        let offset = words.next()?;
+        let id = words.next().and_then(|word| word.strip_prefix('<')?.strip_suffix('>'));
         protection.contains('x').then_some(())?;
         Some(Self {
             process,
             start: hexadecimal(start)?,
             length: hexadecimal(length)?,
             offset: hexadecimal(offset)?,
+            build_id: id.and_then(bytes),
             path,
         })
+    }
+}
+
+/// Bytes of two digits each, at most as many as a build id has.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    const LONGEST_BUILD_ID: usize = 20;
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    let fits = rest.is_empty() && (1..=LONGEST_BUILD_ID).contains(&pairs.len());
+    // A number may have a sign.
+    if fits && digits.bytes().all(|it| it.is_ascii_hexdigit()) {
+        pairs.iter().map(byte).collect()
+    } else {
+        None
     }
 }
 
@@ -267,6 +289,22 @@ mod tests {
 ";
         assert_eq!(fragments(text, "/bin/a program"), of(&[(0x1020, 0x1010)], 2));
         assert_eq!(fragments(text, "/bin/other"), of(&[(0x20, 0x10)], 1));
+    }
+
+    #[test]
+    fn a_mapping_may_have_the_build_id_of_its_file() {
+        let build_ids = |id: &str| {
+            let text = format!(
+                "app 7 PERF_RECORD_MMAP2 7/7: [0x400000(0x1000) @ 0 <{id}>]: r-xp /bin/program\n\
+                 7 400018 0x400010/0x400018/P/-/-/0\n"
+            );
+            let recording = read_brstack_text(text.as_bytes()).unwrap();
+            recording.binaries["/bin/program"].build_ids.clone()
+        };
+        assert_eq!(build_ids("00ab12"), [[0, 0xab, 0x12].into()].into());
+        for none in ["", "a", "0x", "+1", "é1", &"ab".repeat(21)] {
+            assert_eq!(build_ids(none), [].into(), "{none}");
+        }
     }
 
     #[test]

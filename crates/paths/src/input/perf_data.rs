@@ -10,6 +10,7 @@
 //! for that, so that a mapping is known before the first sample in it. The input is read once, from
 //! front to back. The reader does not trust a stated length before it has the bytes.
 
+mod compressed;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 
 use super::{BranchInputError, finished};
 use crate::samples::{BranchRecording, Dropped, SampleSums, StackEntry};
+use compressed::CompressedStream;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, Read};
@@ -83,6 +85,7 @@ pub fn read_perf_data(input: impl Read) -> Result<BranchRecording, BranchInputEr
         queue: RecordQueue::default(),
         sums: SampleSums::default(),
         has_trace: false,
+        stream: None,
     };
     let (end, features) = reader.header()?;
     reader.records(end)?;
@@ -269,6 +272,8 @@ struct PerfDataReader<R> {
     sums: SampleSums,
     /// There is a trace of the processor, from which perf can make branch stacks.
     has_trace: bool,
+    /// What `perf record -z` compressed.
+    stream: Option<CompressedStream>,
 }
 
 impl<R: Read> PerfDataReader<R> {
@@ -395,9 +400,7 @@ impl<R: Read> PerfDataReader<R> {
                     Some(_) => return Err(self.bytes.ended()),
                 }
             };
-            let mut due = Vec::new();
             match kind {
-                HEADER_ATTR => self.header_attr(&body).ok_or(damaged)?,
                 TRACING_DATA => {
                     let size = Fields(&body).u32().ok_or(damaged)?;
                     self.bytes.skip(size.into())?;
@@ -407,23 +410,71 @@ impl<R: Read> PerfDataReader<R> {
                     let size = Fields(&body).u64().ok_or(damaged)?;
                     self.bytes.skip(size)?;
                 }
-                HEADER_BUILD_ID => self.build_id(misc, &body),
-                COMPRESSED | COMPRESSED2 => return Err(BranchInputError::Compressed),
-                FINISHED_ROUND => due = self.queue.finish_round(),
-                MMAP | MMAP2 | COMM | FORK | EXIT | SAMPLE | LOST | LOST_SAMPLES => {
-                    let time = self.events.time(kind, &body);
-                    let record = WaitingRecord::new(time, kind, misc, &body);
-                    match time {
-                        Some(_) => due = self.queue.push(record),
-                        None => due.push(record),
-                    }
+                COMPRESSED => self.compressed(&body)?,
+                // The size of its content, which is padded.
+                COMPRESSED2 => {
+                    let mut fields = Fields(&body);
+                    let size = fields.u64().and_then(|size| usize::try_from(size).ok());
+                    let piece = size.and_then(|size| fields.0.get(..size)).ok_or(damaged)?;
+                    self.compressed(piece)?;
                 }
-                _ => {}
+                _ => self.record_of(kind, misc, &body)?,
             }
-            self.take(&due)?;
+        }
+        if let Some(stream) = self.stream.take() {
+            let at = self.bytes.at;
+            stream.finish(at, &mut |kind, misc, body| self.uncompressed(kind, misc, body, at))?;
         }
         let rest = self.queue.finish();
         self.take(&rest)
+    }
+
+    /// Takes a piece of what `perf record -z` compressed.
+    fn compressed(&mut self, piece: &[u8]) -> Result<(), BranchInputError> {
+        let at = self.bytes.at;
+        let mut stream = self.stream.take().unwrap_or_else(CompressedStream::new);
+        stream.push(piece, at, &mut |kind, misc, body| self.uncompressed(kind, misc, body, at))?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Takes a record that was compressed: of the kernel, which writes no other kinds.
+    fn uncompressed(
+        &mut self,
+        kind: u32,
+        misc: u16,
+        body: &[u8],
+        at: u64,
+    ) -> Result<(), BranchInputError> {
+        match kind {
+            HEADER_ATTR.. => Err(BranchInputError::Damaged { at }),
+            _ => self.record_of(kind, misc, body),
+        }
+    }
+
+    /// Takes a record without bytes behind it.
+    fn record_of(&mut self, kind: u32, misc: u16, body: &[u8]) -> Result<(), BranchInputError> {
+        let mut due = Vec::new();
+        match kind {
+            HEADER_ATTR => {
+                let damaged = BranchInputError::Damaged { at: self.bytes.at };
+                self.header_attr(body).ok_or(damaged)?;
+            }
+            HEADER_BUILD_ID => self.build_id(misc, body),
+            // A decoder gives its records late, after the end of their round.
+            FINISHED_ROUND if self.stream.is_some() => {}
+            FINISHED_ROUND => due = self.queue.finish_round(),
+            MMAP | MMAP2 | COMM | FORK | EXIT | SAMPLE | LOST | LOST_SAMPLES => {
+                let time = self.events.time(kind, body);
+                let record = WaitingRecord::new(time, kind, misc, body);
+                match time {
+                    Some(_) => due = self.queue.push(record),
+                    None => due.push(record),
+                }
+            }
+            _ => {}
+        }
+        self.take(&due)
     }
 
     /// Takes records whose turn has come.
