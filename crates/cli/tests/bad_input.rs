@@ -151,14 +151,17 @@ fn a_metric_file_that_does_not_exist_yet_is_named_at_once() {
     let folder = TempDir::new().unwrap();
     let metric = format!(r"file:{}/log:n=(\d+)", folder.path().display());
     let store = folder.path().join("s.db");
-    let place = ["place", "--store", store.to_str().unwrap(), "--metric", &metric];
-    let output = support::pinwise(place.iter().chain(&["--", "sh", "-c", "exit 3"]));
-    let text = String::from_utf8(output.stderr).unwrap();
     let expected = format!(
         "note: there is no file {}/log yet; waiting for the program to create it",
         folder.path().display()
     );
-    assert_eq!(text.lines().next(), Some(expected.as_str()), "{text}");
+    for command in ["place", "threads", "tune"] {
+        let words = [command, "--store", store.to_str().unwrap(), "--metric", &metric];
+        let number = if command == "place" { "1" } else { "{n}" };
+        let output = support::pinwise(words.iter().chain(&["--", "sh", "-c", "exit 3", number]));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(text.lines().next(), Some(expected.as_str()), "{command}: {text}");
+    }
 }
 
 #[test]

@@ -104,6 +104,9 @@ impl Job for ThreadsRequest {
         let nodes = ThreadsOnNodes::start(&self, caller, events)?;
         let (question, machine) = ThreadsQuestion::on(nodes.as_ref(), self)?;
         question.check_output(None)?;
+        if let (ThreadsProgram::Here(program), None) = (&question.request.program, &nodes) {
+            program.note_awaited_file(events)?;
+        }
         let asked = serde_json::to_value(&question)?;
         let new = question.campaign(Self::KIND, machine, asked, caller);
         Ok((new, PreparedThreads { question, nodes }))

@@ -279,6 +279,9 @@ impl Job for TuneRequest {
         let nodes = ThreadsOnNodes::start(&self.threads, caller, events)?;
         let (question, machine) = number_question(&self, nodes.as_ref())?;
         question.check_output(None)?;
+        if let (ThreadsProgram::Here(program), None) = (&question.request.program, &nodes) {
+            program.note_awaited_file(events)?;
+        }
         let asked = serde_json::to_value(&asked)?;
         let new = question.campaign(Self::KIND, machine, asked, caller);
         Ok((NewCampaign { seed: 1, ..new }, PreparedTune { request: self, nodes }))

@@ -1,9 +1,11 @@
 //! A program on this machine: how it is started or found, and how it gets its number of threads.
 
 use crate::error::JobError;
+use crate::events::{Events, note};
 use crate::placement_request::ReadingOptions;
 use pinwise_linux::Pid;
 use pinwise_metric::{MetricOptions, MetricSpec};
+use pinwise_present::Notice;
 use pinwise_programs::{CommandTemplate, NumberSetter, ProbedProgram};
 use pinwise_threads::ThreadsPerN;
 use serde::{Deserialize, Serialize};
@@ -110,6 +112,16 @@ impl HostProgram {
         };
         let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
         Ok(Some((metric, self.reading.metric_options()?)))
+    }
+
+    /// Says that the metric's file is not there yet, if the program that is started may create it.
+    pub(crate) fn note_awaited_file(&self, events: &mut dyn Events) -> Result<(), JobError> {
+        match self.named_metric()?.as_ref().and_then(|(metric, _)| metric.missing_file()) {
+            Some(file) if self.pid.is_none() => {
+                note(events, Notice::FileAwaited { file: file.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the threads that probes see show what n does. With a metric it is the metric.
