@@ -118,6 +118,31 @@ fn a_process_that_is_stopped_while_threads_are_pinned_changes_nothing_in_the_end
     }
 }
 
+/// Each failed window waits for a number for 10 s, and a budget of 15 s has one such wait.
+#[test]
+fn a_program_that_is_stopped_for_good_is_waited_for_within_the_budget() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let mut place = Program::start(target.place("15s").stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until(PATIENCE, "pins", || target.affinities() != before);
+    signal(target.pid(), Signal::STOP);
+    place.ended(PATIENCE);
+    signal(target.pid(), Signal::CONT);
+    let store = folder.path().join("pinwise.db");
+    let words = ["campaign", "export", "1", "--format", "json", "--store", store.to_str().unwrap()];
+    let campaign = json(&pinwise(words));
+    let errors: Vec<&str> = campaign["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|r| r["error"].as_str())
+        .collect();
+    let silent = errors.iter().filter(|error| error.starts_with("no new number in ")).count();
+    let whole = errors.iter().filter(|error| error.starts_with("no new number in 10 s")).count();
+    assert!(silent >= 1 && whole <= 1, "{errors:#?}");
+}
+
 /// A wall clock that jumps by up to a day, forward and back, each time somebody looks.
 const JUMPING_CLOCK: &str = r#"
 #define _GNU_SOURCE
