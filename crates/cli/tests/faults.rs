@@ -78,6 +78,34 @@ fn a_disk_that_is_full_at_any_moment_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_limit_of_the_size_of_files_is_an_error_that_says_so_and_programs_keep_the_signal() {
+    let script = r#"ulimit -f "$2"
+        "$0" place --machine ultrasparc-t2 --workload intadd:1 --budget 2000 --store "$1/p.db" \
+            --json >/dev/null"#;
+    for blocks in ["8", "64", "128", "256"] {
+        let folder = TempDir::new().unwrap();
+        let output = Command::new("bash")
+            .args(["-c", script, PINWISE, folder.path().to_str().unwrap(), blocks])
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{blocks}: {said}");
+        assert!(said.contains("(ulimit -f)"), "{blocks}: {said}");
+    }
+    let folder = TempDir::new().unwrap();
+    let script = r#"ulimit -f 1024
+        exec "$0" place --store "$1/p.db" -- dd if=/dev/zero of="$1/large" bs=1M count=9"#;
+    let output = Command::new("bash")
+        .args(["-c", script, PINWISE, folder.path().to_str().unwrap()])
+        .env("XDG_DATA_HOME", folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("SIGXFSZ"), "{said}");
+}
+
+#[test]
 fn few_descriptors_end_with_a_reason_and_every_affinity_as_it_was() {
     let folder = TempDir::new().unwrap();
     let target = Target::start("intadd", folder.path());
