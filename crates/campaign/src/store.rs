@@ -111,6 +111,10 @@ impl Store {
                 )
             })?;
         }
+        // SQLite takes a device for an empty store, or for a disk that fails.
+        if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            return Err(unusable(path, "is no regular file; name another file with --store"));
+        }
         // Where that fails, SQLite says why.
         let made = make_private(path).is_ok();
         let connection = connect(path).map_err(|error| explain(path, &error))?;

@@ -97,6 +97,7 @@ commands! {
 pub fn main() -> ExitCode {
     // Holds for the guardian, too.
     pinwise_linux::capabilities::give_up_unneeded();
+    pinwise_linux::sys::outlive_file_size_limit();
     // The guardian is this program started again; it must do nothing else first.
     if pinwise_jobs::served_as_guardian() {
         return ExitCode::SUCCESS;

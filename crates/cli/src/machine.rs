@@ -9,8 +9,9 @@ use pinwise_present::did_you_mean;
 use pinwise_processor::Processor;
 use pinwise_topology::{Machine, Snapshot};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 /// Recorded machines compress to under 100 KB; an uncompressed one of 4,096 CPUs stays below this.
@@ -91,8 +92,10 @@ impl MachineArgument {
         if name.ends_with(DESCRIPTION_EXTENSION) {
             return Ok(MachineSource::Described(SimulatedProcessor::read(name).map_err(usage_of)?));
         }
-        if path.is_file() {
-            return file(path);
+        match std::fs::metadata(&path) {
+            Ok(about) if about.is_file() => return file(path),
+            Ok(about) => return Err(no_file(name, about.file_type()).into()),
+            Err(_) => {}
         }
         let is_shape = name.contains(':') || name.starts_with(|first: char| first.is_ascii_digit());
         if is_shape && !name.contains('/') {
@@ -178,6 +181,16 @@ enum MachineSource {
     Shape(String),
     Recorded(PathBuf, Snapshot),
     Xml(PathBuf, String),
+}
+
+/// A device would fill the memory. Opening a FIFO would wait for its writer.
+fn no_file(name: &str, kind: FileType) -> Usage {
+    let kind = match kind {
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Usage(format!("machine '{name}': it is {kind}: save what it gives, and name that file"))
 }
 
 /// An hwloc XML file, a description of a processor or a tar archive, by what is in it.

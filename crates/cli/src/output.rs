@@ -36,9 +36,13 @@ impl std::error::Error for Interrupted {}
 
 /// The bytes of a file that the command line names.
 pub(crate) fn read_input(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_limited(File::open(path).map_err(no_input)?)
+}
+
+/// The bytes of an open input.
+pub(crate) fn read_limited(input: impl io::Read) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(no_input)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(no_input)?;
+    input.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(no_input)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(Usage("it has more than 256 MiB".into()).into());
     }

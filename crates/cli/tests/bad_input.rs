@@ -104,9 +104,33 @@ fn what_is_about_a_metric_is_refused_without_one() {
 
 #[test]
 fn an_input_without_an_end_is_refused() {
-    let output = support::pinwise(["bound", "/dev/zero"]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && text.contains("more than 256 MiB"), "{text}");
+    for file in ["/dev/zero", "-"] {
+        let zeros = fs::File::open("/dev/zero").unwrap();
+        let output = Command::new(PINWISE).args(["bound", file]).stdin(zeros).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let told = text.contains("more than 256 MiB") && text.lines().count() == 1;
+        assert!(output.status.code() == Some(2) && told, "{file}: {text}");
+    }
+}
+
+#[test]
+fn a_machine_or_a_store_that_is_no_file_is_refused_with_what_it_is() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let pipe = pipe.to_str().unwrap();
+    for (words, expected) in [
+        (["topo", "--machine", "/dev/zero"], "machine '/dev/zero': it is a device: save"),
+        (["topo", "--machine", pipe], "it is a FIFO: save"),
+        (["campaign", "list", "--store=/dev/null"], "/dev/null: is no regular file; name"),
+        (["campaign", "list", &format!("--store={pipe}")], "is no regular file; name"),
+        (["place", "--store", "/dev/null"], "/dev/null: is no regular file; name"),
+    ] {
+        let output = support::pinwise(words);
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert!(line.contains(expected) && line.lines().count() == 1, "{words:?}: {line}");
+        assert!(!output.status.success(), "{words:?}");
+    }
 }
 
 #[test]

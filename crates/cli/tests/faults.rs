@@ -78,6 +78,34 @@ fn a_disk_that_is_full_at_any_moment_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_limit_of_the_size_of_files_is_an_error_that_says_so_and_programs_keep_the_signal() {
+    let script = r#"ulimit -f "$2"
+        "$0" place --machine ultrasparc-t2 --workload intadd:1 --budget 2000 --store "$1/p.db" \
+            --json >/dev/null"#;
+    for blocks in ["8", "64", "128", "256"] {
+        let folder = TempDir::new().unwrap();
+        let output = Command::new("bash")
+            .args(["-c", script, PINWISE, folder.path().to_str().unwrap(), blocks])
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{blocks}: {said}");
+        assert!(said.contains("(ulimit -f)"), "{blocks}: {said}");
+    }
+    let folder = TempDir::new().unwrap();
+    let script = r#"ulimit -f 1024
+        exec "$0" place --store "$1/p.db" -- dd if=/dev/zero of="$1/large" bs=1M count=9"#;
+    let output = Command::new("bash")
+        .args(["-c", script, PINWISE, folder.path().to_str().unwrap()])
+        .env("XDG_DATA_HOME", folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("SIGXFSZ"), "{said}");
+}
+
+#[test]
 fn few_descriptors_end_with_a_reason_and_every_affinity_as_it_was() {
     let folder = TempDir::new().unwrap();
     let target = Target::start("intadd", folder.path());
@@ -116,6 +144,31 @@ fn a_process_that_is_stopped_while_threads_are_pinned_changes_nothing_in_the_end
         wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
         signal(target.pid(), Signal::CONT);
     }
+}
+
+/// Each failed window waits for a number for 10 s, and a budget of 15 s has one such wait.
+#[test]
+fn a_program_that_is_stopped_for_good_is_waited_for_within_the_budget() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let mut place = Program::start(target.place("15s").stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until(PATIENCE, "pins", || target.affinities() != before);
+    signal(target.pid(), Signal::STOP);
+    place.ended(PATIENCE);
+    signal(target.pid(), Signal::CONT);
+    let store = folder.path().join("pinwise.db");
+    let words = ["campaign", "export", "1", "--format", "json", "--store", store.to_str().unwrap()];
+    let campaign = json(&pinwise(words));
+    let errors: Vec<&str> = campaign["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|r| r["error"].as_str())
+        .collect();
+    let silent = errors.iter().filter(|error| error.starts_with("no new number in ")).count();
+    let whole = errors.iter().filter(|error| error.starts_with("no new number in 10 s")).count();
+    assert!(silent >= 1 && whole <= 1, "{errors:#?}");
 }
 
 /// A wall clock that jumps by up to a day, forward and back, each time somebody looks.

@@ -162,6 +162,17 @@ fn the_program_measures_and_stores_through_the_library_alone() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// The script has the limit, and people read it in CONTRIBUTING.
+#[test]
+fn contributors_know_how_long_the_emulated_machine_of_a_test_may_take() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let [script, told] =
+        ["test", "CONTRIBUTING.md"].map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let (_, rest) = script.split_once("=${PINWISE_MACHINE_LIMIT:-").unwrap();
+    let limit = rest.split_once('}').unwrap().0;
+    assert!(told.contains(&format!("emulated machines, for {limit} s at most")), "{limit} s");
+}
+
 /// Every source that ARCHITECTURE.md names exists. Its path begins with the crate, or the table's
 /// row names the crate.
 #[test]

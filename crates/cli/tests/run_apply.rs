@@ -448,3 +448,26 @@ fn a_signal_to_run_reaches_the_program_and_its_exit_code_comes_back() {
         assert_eq!(run.wait().unwrap().code(), Some(code), "{signal:?}: {script}");
     }
 }
+
+#[test]
+fn after_a_kill_of_run_the_program_goes_on_pinned() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let script = "echo $$; for i in $(seq 30000); do sleep 0.01; done";
+    let mut run = command(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let pid: u32 = line.trim().parse().unwrap();
+    support::wait_until(support::PATIENCE, "the pin", || allowed(pid) == cpu());
+    run.kill().unwrap();
+    run.wait().unwrap();
+    // It writes to no pipe: a second later it is still there.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(allowed(pid), cpu());
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+}

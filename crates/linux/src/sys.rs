@@ -251,10 +251,25 @@ pub fn time_stamp() -> Option<u64> {
 /// Makes this process go on after all signals that end it, except SIGKILL. What it starts is ended
 /// by them as usual: a program inherits a signal that is ignored, but no handler.
 pub fn outlive_signals() {
+    outlive(&[
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGPIPE,
+        libc::SIGTSTP,
+    ]);
+}
+
+/// Makes a write beyond `ulimit -f` an error in this process, instead of its end by SIGXFSZ. What
+/// it starts is ended by the signal as usual.
+pub fn outlive_file_size_limit() {
+    outlive(&[libc::SIGXFSZ]);
+}
+
+fn outlive(signals: &[libc::c_int]) {
     extern "C" fn nothing(_: libc::c_int) {}
-    for signal in
-        [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]
-    {
+    for &signal in signals {
         // SAFETY: the handler does nothing, so nothing runs in signal context.
         unsafe { libc::signal(signal, nothing as extern "C" fn(libc::c_int) as usize) };
     }

@@ -31,7 +31,8 @@ pub struct MetricOptions {
     pub as_printed: bool,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
-    /// When all waiting for the first numbers ends. `None`: after `patience`.
+    /// When the budget ends, and with it all waiting for numbers. A later window waits for as long
+    /// as it is. `None`: only `patience` ends it.
     pub until: Option<Instant>,
 }
 

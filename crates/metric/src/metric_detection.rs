@@ -52,7 +52,8 @@ impl Known<'_> {
         // A value by its name alone; one that went down is none by its readings.
         let by_name = self.stated.is_none() && !declared && self.hint.is_some();
         let detection = by_name.then(|| (CounterDetection::default(), Instant::now()));
-        Paced { arrivals, interpretation, patience: self.patience, detection }
+        let (patience, until) = (self.patience, self.until);
+        Paced { arrivals, interpretation, patience, until, detection }
     }
 
     /// When to give up waiting for a number, if waiting began at `begin`.

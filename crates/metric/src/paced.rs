@@ -18,6 +18,8 @@ pub(crate) struct Paced {
     pub(crate) interpretation: Interpretation,
     /// How long to wait for a number before giving up.
     pub(crate) patience: Duration,
+    /// When patience ends at the latest; `None`: there is no budget.
+    pub(crate) until: Option<Instant>,
     /// What a value did from the first one on; `None` if more than its name says that it is
     /// one.
     pub(crate) detection: Option<(CounterDetection, Instant)>,
@@ -150,14 +152,15 @@ impl Paced {
     }
 
     /// The next number after `deadline`, as long as it may reasonably take. A window is never
-    /// shorter than the pace of the metric.
+    /// shorter than the pace of the metric: when the budget ends, one more window is waited for.
     fn overdue(
         &mut self,
         deadline: Instant,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Arrival, MeasureError> {
-        let waited = self.patience.max(window);
+        let left = self.until.map(|until| until.saturating_duration_since(deadline));
+        let waited = left.map_or(self.patience, |left| self.patience.min(left)).max(window);
         self.arrivals.next(deadline + waited, cancelled)?.ok_or_else(|| {
             MeasureError::new(
                 Retry::Same,
@@ -182,7 +185,8 @@ mod tests {
         let script = script(arrivals);
         let begin = script.start;
         let patience = Duration::from_secs(1);
-        let paced = Paced { arrivals: Box::new(script), interpretation, patience, detection: None };
+        let arrivals = Box::new(script);
+        let paced = Paced { arrivals, interpretation, patience, until: None, detection: None };
         Scripted { paced, begin }
     }
 
@@ -298,6 +302,17 @@ mod tests {
         let silent = &[(10, 1.0), (1_000_000, 2.0)];
         let error = measure(&mut paced(Interpretation::Value, silent), 0, 6000).unwrap_err();
         assert!(error.message.contains("in 6 s"), "not for many long windows: {error}");
+    }
+
+    #[test]
+    fn silence_is_not_waited_out_beyond_the_budget_but_for_one_window() {
+        let silent = &[(10, 1.0), (1_000_000, 2.0)];
+        for (left, expected) in [(400, "in 390 ms"), (0, "in 10 ms"), (9000, "in 1 s")] {
+            let mut silent = paced(Interpretation::Counter, silent);
+            silent.paced.until = Some(silent.begin + Duration::from_millis(left));
+            let error = measure(&mut silent, 0, 10).unwrap_err();
+            assert!(error.message.contains(expected), "{left} ms: {error}");
+        }
     }
 
     #[test]

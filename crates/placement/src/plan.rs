@@ -24,6 +24,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 /// The version of the file format that is written, and the only one that is read.
 const VERSION: u32 = 1;
 
+/// The longest text that is read, in bytes: some 50,000 threads. TOML takes many times the memory
+/// of its text.
+const LONGEST: usize = 4 << 20;
+
+/// The largest number of threads, as in a formula of `--threads`.
+const MOST_THREADS: u32 = 1 << 20;
+
 /// The head of the file.
 const HEADER: &str = concat!(
     "# A pinwise plan: on which CPUs each thread of a program runs.\n",
@@ -167,6 +174,26 @@ impl PlannedNumber {
     /// The text that stands for the number in a command line.
     pub const PLACE: &str = "{n}";
 
+    /// What no program can be started with is refused before one is.
+    fn check(&self) -> Result<(), PlanError> {
+        match self.n {
+            0 => return Err(PlanError::NoNumber),
+            n if n > MOST_THREADS => return Err(PlanError::Number(n, MOST_THREADS)),
+            _ => {}
+        }
+        // environ(7): texts that end in NUL, in which the first `=` ends the name.
+        let impossible = |(name, value): &(&String, &String)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+        };
+        if let Some((name, _)) = self.environment.iter().find(impossible) {
+            return Err(PlanError::Environment(name.escape_default().to_string()));
+        }
+        if self.set.as_ref().is_some_and(|command| command.contains('\0')) {
+            return Err(PlanError::Set);
+        }
+        Ok(())
+    }
+
     /// `word` of a command line with the number in its place.
     pub fn fill(&self, word: &str) -> String {
         word.replace(Self::PLACE, &self.n.to_string())
@@ -304,6 +331,9 @@ impl Plan {
         struct Versioned {
             version: u32,
         }
+        if text.len() > LONGEST {
+            return Err(PlanError::Long(LONGEST >> 20));
+        }
         if !text.lines().any(|line| line.trim_start().starts_with("version")) {
             return Err(PlanError::NoPlan);
         }
@@ -314,8 +344,8 @@ impl Plan {
         let plan: Self = toml::from_str(text).map_err(|error| malformed(text, &error))?;
         match &plan.number {
             None if plan.threads.is_empty() => return Err(PlanError::Empty),
-            Some(PlannedNumber { n: 0, .. }) => return Err(PlanError::NoNumber),
-            _ => {}
+            Some(number) => number.check()?,
+            None => {}
         }
         if plan.memory.as_ref().is_some_and(|memory| memory.nodes.is_empty()) {
             return Err(PlanError::NoNodes);
@@ -553,6 +583,21 @@ mod tests {
             Plan::parse(&Plan { number: Some(number), ..plan() }.to_toml()),
             Err(PlanError::NoNumber)
         );
+        let free = |name: &str, value: &str, set: Option<&str>, n| {
+            let environment = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            let number = Some(PlannedNumber { n, environment, set: set.map(str::to_owned) });
+            Plan::parse(&Plan { number, ..plan() }.to_toml()).map(drop)
+        };
+        assert_eq!(free("A", "", Some("true"), MOST_THREADS), Ok(()));
+        let most = Err(PlanError::Number(99_999_999, MOST_THREADS));
+        assert_eq!(free("A", "6", None, 99_999_999), most);
+        for (name, value) in [("A", "6\0"), ("A\0", "6"), ("A=B", "6"), ("", "6")] {
+            let error = PlanError::Environment(name.replace('\0', "\\u{0}"));
+            assert_eq!(free(name, value, None, 6), Err(error), "{name:?} {value:?}");
+        }
+        assert_eq!(free("A", "6", Some("echo\0"), 6), Err(PlanError::Set));
+        let long = format!("{text}#{}", " ".repeat(LONGEST));
+        assert_eq!(Plan::parse(&long), Err(PlanError::Long(4)));
         assert_eq!(Plan::parse(""), Err(PlanError::NoPlan));
         assert!(Plan::parse("\u{1}\u{ff}[").is_err());
     }

@@ -51,16 +51,23 @@ struct NestedDomain {
     alive: bool,
 }
 
+/// Refuses more CPUs than a machine has. To read the domains of each would take memory and time
+/// that grow with the square of their number.
+pub(crate) fn check_number(online: &CpuSet) -> Result<(), MachineError> {
+    if online.len() as u64 > MOST_CONTEXTS {
+        let reason = format!("there are {}; a machine has at most {MOST_CONTEXTS}", online.len());
+        return Err(MachineError::malformed("the CPUs", reason));
+    }
+    Ok(())
+}
+
 /// The tree over `online` and the notes on what did not fit. Contexts without a [`DomainKind::Pu`]
 /// get one.
 pub(crate) fn nest(
     online: &CpuSet,
     found: Vec<ReportedDomain>,
 ) -> Result<(Domain, Vec<MachineNote>), MachineError> {
-    if online.len() as u64 > MOST_CONTEXTS {
-        let reason = format!("there are {}; a machine has at most {MOST_CONTEXTS}", online.len());
-        return Err(MachineError::malformed("the CPUs", reason));
-    }
+    check_number(online)?;
     let mut all: Vec<ReportedDomain> = found
         .into_iter()
         .map(|found| ReportedDomain { cpus: found.cpus.intersection(online), ..found })

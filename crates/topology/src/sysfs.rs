@@ -15,7 +15,7 @@ mod limits;
 pub use exclusive::is_exclusive;
 
 use crate::core_kinds;
-use crate::nesting::{ReportedDomain, nest};
+use crate::nesting::{ReportedDomain, check_number, nest};
 use crate::snapshot::CPU;
 use crate::{
     Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, MachineNote,
@@ -30,6 +30,7 @@ impl Machine {
     /// one belongs.
     pub fn from_snapshot(snapshot: &Snapshot) -> Result<Self, MachineError> {
         let (online, offline) = processors(snapshot)?;
+        check_number(&online)?;
         let (mut found, modules) = siblings(snapshot, &online)?;
         let caches = caches(snapshot, &online, &modules, &mut found)?;
         let (mut numa, distances, mut notes) = numa(snapshot, &online)?;
@@ -361,6 +362,17 @@ mod tests {
         assert_eq!(machine.domains(DomainKind::Core).count(), 3);
         assert_eq!(machine.contexts, [0, 1, 2].map(|cpu| Context { cpu: CpuId(cpu), kind: 0 }));
         assert_eq!(machine.numa[0].cpus.to_string(), "0-2");
+    }
+
+    #[test]
+    fn more_cpus_than_a_machine_has_are_refused_before_the_domains_of_each_are_read() {
+        let error = Machine::from_snapshot(&snapshot(&[
+            ("sys/devices/system/cpu/online", "0-65535\n"),
+            ("sys/devices/system/cpu/cpu0/topology/core_cpus_list", "no list\n"),
+        ]))
+        .unwrap_err()
+        .to_string();
+        assert!(error.contains("there are 65536; a machine has at most 8192"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::CampaignId;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,6 +80,24 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
 const FULL: &str = "the disk is full; all earlier records are safe: free some space, then resume \
     the campaign (pinwise campaign list)";
 
+/// What a limit of this process means.
+const LIMITED: &str = "a file has reached the largest size that this shell allows; all earlier \
+    records are safe: raise the limit (ulimit -f), then resume the campaign (pinwise campaign \
+    list)";
+
+/// Whether a file of the store cannot become larger because of `ulimit -f`. SQLite does not tell
+/// that error from others. Its files grow by 32 KiB at most (the index of the log).
+fn meets_size_limit(path: &Path) -> bool {
+    let Some(limit) = getrlimit(Resource::Fsize).current else { return false };
+    let size = |end: &str| {
+        let mut file = path.as_os_str().to_owned();
+        file.push(end);
+        std::fs::metadata(file).map_or(0, |about| about.len())
+    };
+    let largest = ["", "-wal", "-shm"].map(size).into_iter().max();
+    largest.unwrap_or(0) + (32 << 10) >= limit
+}
+
 /// SQLite's error codes as cause and remedy.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = error {
@@ -88,7 +107,9 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     let full = error.sqlite_error().is_some_and(|error| {
         error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE
     });
+    let failed = full || error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
     let reason = match error.sqlite_error_code() {
+        _ if failed && meets_size_limit(path) => LIMITED.to_owned(),
         Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with \
             --store"
             .to_owned(),

@@ -409,7 +409,7 @@ fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
     assert!(reason(&other).contains("not a store of pinwise"), "{}", reason(&other));
     assert_eq!(std::fs::read(&other).unwrap(), before);
 
-    assert!(reason(folder.path()).contains("cannot be opened"), "{}", reason(folder.path()));
+    assert!(reason(folder.path()).contains("is no regular file"), "{}", reason(folder.path()));
 }
 
 #[test]

@@ -15,7 +15,6 @@ use pinwise_present::{tagged, texts};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
-use std::io::Read;
 use std::num::ParseFloatError;
 use std::path::{Path, PathBuf};
 
@@ -238,9 +237,7 @@ fn values(count: usize) -> String {
 
 fn read(file: &Path) -> anyhow::Result<String> {
     let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
-        bytes
+        output::read_limited(std::io::stdin().lock()).context("cannot read standard input")?
     } else {
         output::read_input(file).with_context(|| format!("cannot read {}", file.display()))?
     };

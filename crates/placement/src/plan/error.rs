@@ -3,6 +3,9 @@
 /// Why a text is no plan. One line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
+    /// Longer than a plan for any machine. The limit, in MiB.
+    #[error("it has more than {0} MiB: a plan is shorter")]
+    Long(usize),
     /// Another file.
     #[error("this is no plan: name a file that `pinwise place`, `compare` or `tune` wrote")]
     NoPlan,
@@ -30,6 +33,18 @@ pub enum PlanError {
     /// No program runs without threads.
     #[error("the plan is for n = 0 threads: n is at least 1")]
     NoNumber,
+    /// A number that no program gets: n, and the largest.
+    #[error("the plan is for n = {0}: n is at most {1}")]
+    Number(u32, u32),
+    /// A variable that no program can be started with, by its name.
+    #[error(
+        "no program can have the plan's environment variable '{0}': a name is not empty and has \
+         no =, and neither name nor value has a NUL"
+    )]
+    Environment(String),
+    /// A command that cannot be run.
+    #[error("the plan's command `set` has a NUL: remove it")]
+    Set,
     /// A name stands for one thread.
     #[error("two threads are called '{0}': number them in order of creation, {0}#0 and {0}#1")]
     SameName(String),
