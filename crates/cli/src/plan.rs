@@ -29,7 +29,15 @@ impl PlanArgument {
 
     /// Reads the plan, and says on stderr what its search did not advise.
     pub(crate) fn load(&self) -> anyhow::Result<Plan> {
-        let path = if self.path.exists() { None } else { self.of_campaign()? };
+        let path = match (self.path.exists(), &self.store) {
+            (true, None) => None,
+            (true, Some(_)) => {
+                let file = self.path.display();
+                let why = format!("--store is for the number of a campaign, and {file} is a file");
+                return Err(Usage(format!("{why}: leave --store out")).into());
+            }
+            (false, _) => self.of_campaign()?,
+        };
         let path = path.as_deref().unwrap_or(&self.path);
         let what = || format!("cannot read plan {}", path.display());
         let bytes = read_input(path).with_context(what)?;

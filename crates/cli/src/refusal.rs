@@ -11,7 +11,7 @@ use std::ffi::OsString;
 /// Without these a search goes on with a default that was surely not meant.
 const MEANT: [&str; 3] = ["--budget", "--metric", "--store"];
 
-/// The option of `command` that `word` is, if hardly any other program has one of its name.
+/// The option of `command` that `word` is, if few programs have one of its name.
 fn meant<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
     let named = |known: &&clap::Arg| known.get_long() == option(word).strip_prefix("--");
     command.get_arguments().find(named).filter(|_| MEANT.contains(&option(word)))

@@ -341,6 +341,16 @@ fn the_number_of_a_campaign_that_does_not_exist_is_bad_usage() {
 }
 
 #[test]
+fn a_store_is_for_the_number_of_a_campaign_and_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["a"]);
+    let output = pinwise(&["export", plan.to_str().unwrap(), "--to", "json", "--store", "s.db"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.ends_with("plan.toml is a file: leave --store out\n"), "{errors}");
+}
+
+#[test]
 fn a_place_for_a_number_that_the_plan_does_not_have_is_bad_usage() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["a", "b"]);

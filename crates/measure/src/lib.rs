@@ -37,7 +37,7 @@ pub use probe::{
     JUMP, Measure, Probe, Probed, Progress, SchedulingProfile, jumped, starved, usual,
 };
 pub use role_time::{RoleTime, mark_critical};
-pub use workload::{PinnedInstance, Thread, Workload};
+pub use workload::{MOST_THREADS, PinnedInstance, Thread, Workload};
 
 use pinwise_topology::{Assignment, CpuId, Machine, Policy};
 use serde::{Deserialize, Serialize};

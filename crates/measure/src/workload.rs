@@ -3,6 +3,10 @@
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 
+/// The largest number of threads that a plan or a formula may name. More make no sense, and sums
+/// of them could overflow.
+pub const MOST_THREADS: u32 = 1 << 20;
+
 /// One thread of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {

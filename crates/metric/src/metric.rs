@@ -31,8 +31,8 @@ pub struct MetricOptions {
     pub as_printed: bool,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
-    /// When the budget ends, and with it all waiting for numbers. A later window waits for as long
-    /// as it is. `None`: only `patience` ends it.
+    /// When the budget ends, and with it all waiting for numbers. A window after that waits as long
+    /// again as its own length. `None`: only `patience` ends it.
     pub until: Option<Instant>,
 }
 

@@ -16,7 +16,7 @@ use error::malformed;
 
 use crate::{Estimate, Outcome, PlacementVerdict};
 use pinwise_campaign::CampaignIdentity;
-use pinwise_measure::{MemoryPolicy, Unit, Workload, values_or_text};
+use pinwise_measure::{MOST_THREADS, MemoryPolicy, Unit, Workload, values_or_text};
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,9 +27,6 @@ const VERSION: u32 = 1;
 /// The longest text that is read, in bytes: some 50,000 threads. TOML takes many times the memory
 /// of its text.
 const LONGEST: usize = 4 << 20;
-
-/// The largest number of threads, as in a formula of `--threads`.
-const MOST_THREADS: u32 = 1 << 20;
 
 /// The head of the file.
 const HEADER: &str = concat!(

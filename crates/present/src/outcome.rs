@@ -316,7 +316,7 @@ fn cost(cost: &SearchCost, assignments: &str) -> String {
         String::new()
     };
     let stalled = match cost.stalled {
-        stalled if 10 * stalled < cost.time || stalled.is_zero() => String::new(),
+        stalled if stalled.saturating_mul(10) < cost.time || stalled.is_zero() => String::new(),
         stalled => format!(" (the disk or others held it up for {})", figures::duration(stalled)),
     };
     format!(

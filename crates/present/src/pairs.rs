@@ -160,10 +160,11 @@ impl PairsFindings<'_> {
             0 => String::new(),
             more => format!(" and {}", figures::counted(more as u64, "other pair")),
         };
-        let load =
-            if self.busy { "Under this load, these lose" } else { "Keep these apart, which lose" };
         let list = first.join(", ");
-        (!first.is_empty()).then(|| format!("{load} beside each other: {list}{more}."))
+        (!first.is_empty()).then(|| match self.busy {
+            true => format!("Under this load, these lose beside each other: {list}{more}."),
+            false => format!("Keep these apart: {list}{more}. Each pair takes longer together."),
+        })
     }
 
     /// `run a beside b, c beside d; run e alone`
@@ -498,11 +499,13 @@ mod tests {
             pair([2, 3], 0.96),
             pair([0, 4], 0.6),
         ];
-        let list = "beside each other: b and c (0.70), a and b (0.90).";
-        assert_eq!(said(two.clone(), false), Some(format!("Keep these apart, which lose {list}")));
-        assert_eq!(said(two.clone(), true), Some(format!("Under this load, these lose {list}")));
+        let list = "b and c (0.70), a and b (0.90).";
+        let apart = format!("Keep these apart: {list} Each pair takes longer together.");
+        assert_eq!(said(two.clone(), false), Some(apart));
+        let busy = format!("Under this load, these lose beside each other: {list}");
+        assert_eq!(said(two.clone(), true), Some(busy));
         let four = [two, vec![pair([0, 2], 0.8), pair([1, 3], 0.85)]].concat();
-        assert!(said(four, false).unwrap().ends_with(", b and d (0.85) and 1 other pair."));
+        assert!(said(four, true).unwrap().ends_with(", b and d (0.85) and 1 other pair."));
         assert_eq!(said(vec![pair([0, 1], 0.96)], false), None);
     }
 }

@@ -7,6 +7,7 @@
 //! a parenthesis multiplies it. `Counting` in the crate `jobs`, `ThreadsForN` in `programs` and
 //! `Convert()` in the paper mean the same relation.
 
+use pinwise_measure::MOST_THREADS;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -31,9 +32,6 @@ pub struct ThreadsPerNError {
     text: String,
     reason: &'static str,
 }
-
-/// Numbers beyond this make no sense and could overflow.
-const LARGEST: i64 = 1 << 20;
 
 impl ThreadsPerN {
     /// The formula of a program that makes as many threads as its parameter says.
@@ -175,7 +173,7 @@ impl Parser<'_> {
 }
 
 fn sane(constant: i64, slope: i64) -> Result<Linear, &'static str> {
-    if constant.abs().max(slope.abs()) > LARGEST {
+    if constant.abs().max(slope.abs()) > i64::from(MOST_THREADS) {
         return Err("a number is too large");
     }
     Ok(Linear { constant, slope })

@@ -7,7 +7,10 @@ use pinwise_linux::sys::CountedModes;
 /// Tries every event that pinwise knows. `hardware` is what another check found of the processor's
 /// counters: an error that it has already is not repeated.
 pub(super) fn counters(hardware: &Finding) -> Finding {
-    let mut found = judge_counters(&PerfSource::open(), &SoftwareSource::open());
+    reported_once(judge_counters(&PerfSource::open(), &SoftwareSource::open()), hardware)
+}
+
+fn reported_once(mut found: Finding, hardware: &Finding) -> Finding {
     if let Finding::Counters { error, .. } = &mut found
         && !hardware.is_ok()
     {
@@ -52,10 +55,15 @@ mod tests {
     #[test]
     fn what_another_check_says_of_the_processor_is_not_repeated() {
         let events = CountedEvents::Hardware;
-        let found = counters(&Finding::EventsAbsent { events });
-        let Finding::Counters { error, uncounted, .. } = &found else { panic!("{found:?}") };
-        assert_eq!(*error, None);
-        let of_kernel = uncounted.iter().any(|one| one.reason == UncountedReason::NotInProc);
-        assert!(of_kernel || found.is_ok(), "{found:?}");
+        let error = |hardware: Finding| {
+            let proc = SoftwareSource::Proc(ProcCounts::default());
+            match reported_once(judge_counters(&Err(CountError::NoPmu), &proc), &hardware) {
+                Finding::Counters { error, .. } => error,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(error(Finding::EventsAbsent { events }), None);
+        let other = error(Finding::EventsCountable { events, paranoid: None });
+        assert_eq!(other, Some(CountError::NoPmu.to_string()));
     }
 }

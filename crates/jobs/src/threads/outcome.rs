@@ -275,7 +275,7 @@ impl ThreadsOutcome {
 
     /// How sure the number is, by the probes. What fresh windows `compared` is taken from there:
     /// the program may have come into another phase between the probes. `None` beside other
-    /// programs: a short probe has more or less of their load than the probe before it, so
+    /// programs. A short probe has more or less of their load than the one before it. So the
     /// intervals of probes do not hold.
     pub fn advice(
         &self,

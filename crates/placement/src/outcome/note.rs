@@ -16,7 +16,7 @@ impl Outcome {
         let drift = drift.map(|&Drift { change, n, .. }| OutcomeNote::Drift { change, n });
         let disturbed = self.notes.iter().cloned().map(OutcomeNote::Program);
         let SearchCost { stalled, time, .. } = self.cost;
-        let much = !simulated && !stalled.is_zero() && MUCH_STALLED * stalled >= time;
+        let much = !simulated && !stalled.is_zero() && stalled.saturating_mul(MUCH_STALLED) >= time;
         let [seconds, of] = [stalled, time].map(|time| time.as_secs_f64());
         let stalled = much.then_some(OutcomeNote::Stalled { seconds, of });
         found.into_iter().chain(disturbed).chain(stalled).chain(drift).collect()
