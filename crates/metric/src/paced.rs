@@ -10,9 +10,6 @@ use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
-/// A check of the floor reads a quarter of a window. A window is as long as the metric's pace.
-const QUARTERS: u32 = 4;
-
 /// Measures with arrivals. A counter gives the rate between the first and the last in the window. A
 /// gauge gives the mean of values that cover the window alone. The window becomes longer if the
 /// program prints more rarely.
@@ -155,7 +152,7 @@ impl Paced {
     }
 
     /// The next number after `deadline`. It is waited for as long as the patience or the budget
-    /// lasts. At the end of the budget it still has the time of a whole window.
+    /// lasts. At the end of the budget it still has the time of this window.
     fn overdue(
         &mut self,
         deadline: Instant,
@@ -163,8 +160,7 @@ impl Paced {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Arrival, MeasureError> {
         let left = self.until.map(|until| until.saturating_duration_since(deadline));
-        let waited =
-            left.map_or(self.patience, |left| self.patience.min(left)).max(QUARTERS * window);
+        let waited = left.map_or(self.patience, |left| self.patience.min(left)).max(window);
         self.arrivals.next(deadline + waited, cancelled)?.ok_or_else(|| {
             MeasureError::new(
                 Retry::Same,
