@@ -1,10 +1,13 @@
-//! Binaries, and branches that may lie anywhere in them: graphs, numbers and paths, or a reason.
+//! Binaries, and branches that may lie anywhere in them: graphs, numbers, paths and instructions,
+//! or a reason.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pinwise_paths::{
-    Binary, Branch, Fragments, Numbering, PathMethod, PathProfile, ProgramGraph, SampledBy,
+    Binary, BinaryBranches, BinaryFiles, Branch, Fragments, Numbering, PathMethod, PathProfile,
+    ProfiledBinary, ProgramGraph, RecordedProfile, RecordingTotals, SampledBy,
 };
+use pinwise_topology::Random;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(binary) = Binary::parse(bytes) else { return };
@@ -31,5 +34,17 @@ fuzz_target!(|bytes: &[u8]| {
     branches.chunks(8).for_each(|branches| fragments.add(branches, 1));
     for method in [PathMethod::Expand, PathMethod::Likelihood] {
         PathProfile::new(&program, &fragments, SampledBy::Instructions, method);
+    }
+    let seen = BinaryBranches { fragments, ..BinaryBranches::default() };
+    let totals = RecordingTotals::default();
+    let files = BinaryFiles { binary: bytes.to_vec(), debug: None };
+    let (file, method) = (String::new(), PathMethod::Expand);
+    let mut random = Random::new(1);
+    if let Ok(binary) = ProfiledBinary::new("", file, files, &seen, &totals, method, &mut random) {
+        let functions = binary.functions as u32;
+        let profile = RecordedProfile::new(totals, vec![binary], Vec::new());
+        for function in 0..functions {
+            profile.annotated(0, function);
+        }
     }
 });

@@ -1,9 +1,9 @@
 //! The separate file of a binary's debugging information.
 //!
 //! Distributions strip their programs. Symbols and source lines are in a package of their own, in a
-//! file for each binary. Two things lead there (GDB's manual, section "Debugging Information in
-//! Separate Files"): the build id, by its digits, and the section `.gnu_debuglink`, by a name with
-//! the checksum of the whole file.
+//! file for each binary. Two things lead there: the build id, by its digits, and the section
+//! `.gnu_debuglink`. This section has a name, and the checksum of the whole file. See GDB's manual,
+//! section "Debugging Information in Separate Files".
 //!
 //! Nothing is opened here: this says where to look, and whether a file is the one.
 

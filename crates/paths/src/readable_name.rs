@@ -85,21 +85,47 @@ mod tests {
         }
     }
 
+    /// The symbol and the name of a function of types. Each is a pair of earlier types, so many
+    /// before the last.
+    fn of_pairs(pairs: &[[usize; 2]]) -> (String, String) {
+        let (mut symbol, mut types) = ("_Z1fI1AIiiE".to_owned(), vec!["A<int, int>".to_owned()]);
+        for (pair, class) in pairs.iter().zip('B'..='Z') {
+            let [one, other] = pair.map(|back| (types.len() - 1).saturating_sub(back));
+            // `S_` is the function, `S0_` the class `A`, and `S1_` the first type.
+            let reference = |of: usize| {
+                let digit = char::from_digit(2 * of as u32 + 1, 36).unwrap();
+                format!("S{}_", digit.to_ascii_uppercase())
+            };
+            symbol += &format!("1{class}I{}{}E", reference(one), reference(other));
+            types.push(format!("{class}<{}, {}>", types[one], types[other]).replace(">>", "> >"));
+        }
+        (symbol + "Evv", format!("f<{}>", types.join(", ")).replace(">>", "> >"))
+    }
+
     #[test]
     fn a_short_symbol_of_a_very_long_name_stays() {
-        // Each pair doubles the type before it.
-        let mut symbol = "_Z1fI1AIiiE".to_owned();
-        for pair in 0..12 {
-            symbol += &format!("1BIS{0}_S{0}_E", char::from(b'0' + (pair % 10) as u8));
-        }
-        symbol += "Evv";
-        assert!(readable_name(&symbol).len() <= LONGEST_NAME);
+        let (symbol, name) = of_pairs(&[[0, 0]; 6]);
+        assert_eq!(readable_name(&symbol), name);
+        let (symbol, name) = of_pairs(&[[0, 0]; 7]);
+        assert!(symbol.len() < 100 && name.len() > LONGEST_NAME);
+        assert_eq!(readable_name(&symbol), symbol);
     }
 
     proptest! {
         #[test]
-        fn any_symbol_has_a_bounded_name(symbol in "(_Z|_R|_ZN|)[A-Za-z0-9_$.]{0,60}") {
-            prop_assert!(readable_name(&symbol).len() <= LONGEST_NAME);
+        fn a_name_is_whole_or_the_symbol_stays(
+            pairs in prop::collection::vec(prop::array::uniform2(0..2_usize), 0..16),
+            place: prop::sample::Index,
+            other in "[A-Za-z0-9_$.]",
+        ) {
+            let (symbol, name) = of_pairs(&pairs);
+            let expected = if name.len() > LONGEST_NAME { &symbol } else { &name };
+            prop_assert_eq!(&readable_name(&symbol), expected);
+            // Also of a damaged symbol.
+            let at = place.index(symbol.len());
+            let damaged = format!("{}{other}{}", &symbol[..at], &symbol[at + 1..]);
+            let name = readable_name(&damaged);
+            prop_assert!(name == damaged || name.len() <= LONGEST_NAME);
         }
     }
 }

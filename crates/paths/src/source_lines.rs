@@ -17,7 +17,7 @@ use object::Object;
 use object::read::elf::ElfFile64;
 
 use crate::binary::Function;
-use crate::compressed_section::uncompressed;
+use crate::compressed_section::{most_uncompressed, uncompressed};
 
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 
@@ -65,8 +65,8 @@ pub struct SourceLines {
 }
 
 impl SourceLines {
-    /// Reads those of `functions`, which are in the order of their addresses, from an ELF file: the
-    /// binary, or its separate file of debugging information. Damaged parts are left out.
+    /// Reads those of `functions` from an ELF file: the binary, or its separate file of debugging
+    /// information. `functions` are in the order of their addresses. Damaged parts are left out.
     pub fn new(elf: &[u8], functions: &[Function]) -> Self {
         let mut reader = LinesReader { left: usize::MAX, ..LinesReader::default() };
         let _ = reader.read(elf, functions);
@@ -117,6 +117,7 @@ struct LinesReader {
 impl LinesReader {
     fn read(&mut self, elf: &[u8], functions: &[Function]) -> gimli::Result<()> {
         let Ok(file) = ElfFile64::<object::Endianness>::parse(elf) else { return Ok(()) };
+        let mut left = most_uncompressed(elf);
         let sections = DwarfSections::load(|id| -> gimli::Result<Cow<'_, [u8]>> {
             use SectionId as Id;
             // Others are large, and have no lines.
@@ -131,7 +132,7 @@ impl LinesReader {
                     | Id::DebugStrOffsets
             );
             let section = file.section_by_name(id.name()).filter(|_| has_lines);
-            Ok(section.as_ref().and_then(uncompressed).unwrap_or_default())
+            Ok(section.and_then(|it| uncompressed(&it, &mut left)).unwrap_or_default())
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
         self.left = self.left.min(dwarf.debug_line.reader().len());

@@ -68,8 +68,8 @@ pub use outcome::{
 };
 pub use pairs::{PairsFindings, pairs_ran, ratio};
 pub use paths::{
-    HOT_PATH_COLUMNS, annotated_code, block_text, hot_path_rows, path_text, paths_totals,
-    paths_verdict, recorded_name, share_interval,
+    HOT_PATH_COLUMNS, annotated_code, block_text, hot_path_rows, more_hot_paths, path_text,
+    paths_totals, paths_verdict, recorded_name, share_interval,
 };
 pub use pinwise_figures as figures;
 pub use plan::{named_threads, plan_caution, plan_difference};

@@ -168,6 +168,13 @@ pub fn hot_path_rows(
     rows
 }
 
+/// How many hot paths a list of the first `top` leaves out, and how to see them.
+pub fn more_hot_paths(hot: usize, top: usize) -> Option<String> {
+    let more = hot.checked_sub(top).filter(|more| *more > 0)?;
+    let them = if more == 1 { "it" } else { "them" };
+    Some(format!("{}: see {them} with --top or --json", counted(more as u64, "more hot path")))
+}
+
 /// The paths that are marked in the code of a function.
 const MARKED: usize = 5;
 
@@ -343,6 +350,14 @@ mod tests {
                 "lead to: kernel 25 %, unresolved 0 %, other code 75 %",
             ]
         );
+    }
+
+    #[test]
+    fn a_list_says_how_many_hot_paths_it_leaves_out() {
+        let text = |hot, top| more_hot_paths(hot, top).unwrap_or_default();
+        assert_eq!([text(0, 10), text(10, 10)], ["", ""]);
+        assert_eq!(text(11, 10), "1 more hot path: see it with --top or --json");
+        assert_eq!(text(1243, 9), "1,234 more hot paths: see them with --top or --json");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use askama::Template;
 use pinwise_paths::{PathBlock, ProfiledPath, RecordedProfile};
 use pinwise_present::figures::{count, percent};
 use pinwise_present::{
-    HOT_PATH_COLUMNS, annotated_code, block_text, hot_path_rows, path_text, paths_totals,
-    paths_verdict, share_interval,
+    HOT_PATH_COLUMNS, annotated_code, block_text, hot_path_rows, more_hot_paths, path_text,
+    paths_totals, paths_verdict, share_interval,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,7 +56,7 @@ pub fn paths_page(
         recording,
         verdict: paths_verdict(profile),
         hottest,
-        more: hot.len() - shown.len(),
+        more: more_hot_paths(hot.len(), top),
         functions: functions.collect(),
         totals,
         version: env!("CARGO_PKG_VERSION"),
@@ -70,8 +70,8 @@ struct PathsPage<'a> {
     recording: &'a str,
     verdict: Vec<String>,
     hottest: Table,
-    /// Hot paths that are not in the table.
-    more: usize,
+    /// How many hot paths are not in the table.
+    more: Option<String>,
     functions: Vec<DrawnFunction>,
     totals: Table,
     version: &'static str,

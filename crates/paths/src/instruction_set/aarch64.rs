@@ -66,14 +66,15 @@ pub(super) fn disassembled(code: &[u8], address: u64) -> Vec<(u64, String)> {
 fn absolute(text: &str, address: u64) -> String {
     let relative = || {
         let (front, distance) = text.split_once('$')?;
-        let digits = distance[1..].strip_prefix("0x")?;
-        let digits = digits.split(|it: char| !it.is_ascii_hexdigit()).next()?;
-        let rest = &distance[3 + digits.len()..];
-        let distance_of = u64::from_str_radix(digits, 16).ok()?;
+        let (sign, number) = distance.split_at_checked(1)?;
+        let number = number.strip_prefix("0x")?;
+        let end = number.find(|it: char| !it.is_ascii_hexdigit()).unwrap_or(number.len());
+        let (digits, rest) = number.split_at(end);
+        let distance = u64::from_str_radix(digits, 16).ok()?;
         let from = if text.starts_with("adrp") { address & !0xfff } else { address };
-        let place = match distance.starts_with('-') {
-            true => from.wrapping_sub(distance_of),
-            false => from.wrapping_add(distance_of),
+        let place = match sign {
+            "-" => from.wrapping_sub(distance),
+            _ => from.wrapping_add(distance),
         };
         Some(format!("{front}0x{place:x}{rest}"))
     };
@@ -83,6 +84,7 @@ fn absolute(text: &str, address: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_topology::Random;
     use std::process::Command;
 
     #[test]
@@ -109,6 +111,24 @@ mod tests {
         use Transfer::{Conditional, Next, Return};
         let expected = [Next, Conditional(0x1040), Next, Conditional(0x1044), Return, Next];
         assert_eq!(transfers, expected);
+    }
+
+    #[test]
+    fn a_text_without_a_distance_stays() {
+        for text in ["b $", "b $é", "b $+", "b $+0x", "b $+0xfffffffffffffffff", "nop"] {
+            assert_eq!(absolute(text, 0x1040), text);
+        }
+        assert_eq!(absolute("tbz w0, #0x0, $-0x8 é", 0x1040), "tbz w0, #0x0, 0x1038 é");
+    }
+
+    /// Words of each class of instructions, and some of their operands.
+    #[test]
+    fn every_word_has_a_text() {
+        let mut random = Random::new(1);
+        for class in 0..1_u32 << 16 {
+            let code = [0; 8].map(|_| (class << 16 | random.below(1 << 16) as u32).to_le_bytes());
+            assert_eq!(disassembled(code.as_flattened(), u64::MAX - 31).len(), code.len());
+        }
     }
 
     /// Of each instruction of a C library that the cross compiler brings.

@@ -3,10 +3,10 @@
 use crate::output;
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
 use pinwise_paths::{ProfiledPath, RecordedProfile};
-use pinwise_present::figures::{count, percent};
+use pinwise_present::figures::percent;
 use pinwise_present::{
-    HOT_PATH_COLUMNS, LabelledLines, annotated_code, hot_path_rows, one_line, paths_totals,
-    paths_verdict, recorded_name,
+    HOT_PATH_COLUMNS, LabelledLines, annotated_code, hot_path_rows, more_hot_paths, one_line,
+    paths_totals, paths_verdict, recorded_name,
 };
 use std::fmt::Write as _;
 
@@ -24,9 +24,8 @@ pub(super) fn text(profile: &RecordedProfile, top: usize, annotate: bool, width:
     if !hot.is_empty() {
         lines.text.push('\n');
         lines.text += &table(profile, &hot[..hot.len().min(top)], width);
-        if hot.len() > top {
-            let rest = count((hot.len() - top) as u64);
-            let _ = writeln!(lines.text, " {rest} more hot paths: see them with --top or --json");
+        if let Some(more) = more_hot_paths(hot.len(), top) {
+            let _ = writeln!(lines.text, " {more}");
         }
     }
     if annotate {

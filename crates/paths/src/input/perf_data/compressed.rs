@@ -3,7 +3,8 @@
 //! perf writes them as one stream of Zstandard (RFC 8878), in pieces. Each piece is a record, whose
 //! content may end within a block, and within a record of the stream. perf never ends the stream,
 //! and a decoder keeps what later blocks may refer to. So an empty last block is added at the end.
-//! Blocks are given to the decoder one by one: a block has at most 128 KiB, whatever it claims.
+//! Blocks are given to the decoder one by one. One that claims more than 128 KiB is refused before
+//! the rest of it is there.
 
 use super::BranchInputError;
 use ruzstd::decoding::FrameDecoder;
@@ -15,6 +16,8 @@ const ALWAYS_ALLOWED: u64 = 1 << 20;
 /// What the frame's header has at most, with its first four bytes (RFC 8878, section 3.1.1.1).
 const LONGEST_HEADER: usize = 18;
 const BLOCK_HEADER: usize = 3;
+/// What a block has at most, compressed and uncompressed (RFC 8878, section 3.1.1.2.4).
+const LARGEST_BLOCK: usize = 128 << 10;
 
 /// A stream that comes in pieces.
 pub(super) struct CompressedStream {
@@ -61,14 +64,18 @@ impl CompressedStream {
             self.waiting.drain(..header);
             self.has_begun = true;
         }
-        let waiting = std::mem::take(&mut self.waiting);
-        let mut rest = &waiting[..];
-        while let Some(block) = block(rest) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut used = 0;
+        while let Some(header) = waiting[used..].first_chunk() {
+            let size = block_size(*header).ok_or_else(damaged)?;
+            let Some(block) = waiting.get(used..used + size) else { break };
             self.decode(block).ok_or_else(damaged)?;
             self.give(at, take)?;
-            rest = &rest[block.len()..];
+            used += size;
         }
-        self.waiting = rest.to_vec();
+        // What is left came with this piece, if a block was whole: no byte is moved twice.
+        waiting.drain(..used);
+        self.waiting = waiting;
         Ok(())
     }
 
@@ -132,14 +139,11 @@ impl CompressedStream {
     }
 }
 
-/// The first block, if all of it is there (RFC 8878, section 3.1.1.2).
-fn block(bytes: &[u8]) -> Option<&[u8]> {
+/// The size of a block with its header (RFC 8878, section 3.1.1.2). `None`: no block is so large.
+fn block_size([first, second, third]: [u8; BLOCK_HEADER]) -> Option<usize> {
     const REPEATED_BYTE: u32 = 1;
-    let [first, second, third] = *bytes.first_chunk::<BLOCK_HEADER>()?;
     let header = u32::from_le_bytes([first, second, third, 0]);
-    let size = match header >> 1 & 0b11 {
-        REPEATED_BYTE => 1,
-        _ => (header >> 3) as usize,
-    };
-    bytes.get(..BLOCK_HEADER + size)
+    let size = (header >> 3) as usize;
+    let stored = if header >> 1 & 0b11 == REPEATED_BYTE { 1 } else { size };
+    (size <= LARGEST_BLOCK).then_some(BLOCK_HEADER + stored)
 }

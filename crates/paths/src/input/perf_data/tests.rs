@@ -520,7 +520,6 @@ fn a_damaged_or_endless_compressed_stream_is_an_error() {
     let record = [[3, 0, 0, 0, 0, 0, 24, 0], [7; 8], [7; 8]].concat();
     let whole = [&header[..], &raw(&record)].concat();
     assert!(matches!(of(&whole), Err(BranchInputError::NoBranchRecords)));
-    let repeated_bytes = [0x02, 0xff, 0xff, 0].repeat(1 << 16);
     let damaged: [&[u8]; 7] = [
         &[],
         &header,
@@ -536,9 +535,32 @@ fn a_damaged_or_endless_compressed_stream_is_an_error() {
         let is_empty = stream.is_empty() && matches!(read, Err(BranchInputError::NoBranchRecords));
         assert!(is_empty || matches!(read, Err(BranchInputError::Damaged { .. })), "{stream:?}");
     }
-    // 256 KiB of it stand for 8 GiB.
-    let bomb = [&header[..], &repeated_bytes].concat();
-    assert!(matches!(of(&bomb), Err(BranchInputError::Damaged { .. })));
+}
+
+#[test]
+fn what_comes_of_a_stream_is_bounded_by_its_length() {
+    // Each block of four bytes stands for 128 KiB, so all of them for 2 GiB of whole records.
+    let header = [0x28, 0xb5, 0x2f, 0xfd, 0, 0x48];
+    let stream = [&header[..], &[0x02, 0, 0x10, 1].repeat(1 << 14)].concat();
+    let mut given = 0;
+    let mut take = |_, _, body: &[u8]| {
+        given += 8 + body.len();
+        Ok(())
+    };
+    let read = CompressedStream::new().push(&stream, 9, &mut take);
+    assert!(matches!(read, Err(BranchInputError::Damaged { at: 9 })));
+    assert!(given > 1 << 20 && given <= 256 * stream.len(), "{given}");
+}
+
+#[test]
+fn a_block_that_claims_too_much_is_refused_before_it_is_there() {
+    let header = [0x28, 0xb5, 0x2f, 0xfd, 0, 0x48];
+    let begins = |claimed: u32| {
+        let stream = [&header[..], &(claimed << 3).to_le_bytes()[..3], &[7; 16]].concat();
+        CompressedStream::new().push(&stream, 9, &mut |_, _, _| Ok(()))
+    };
+    assert!(begins(128 << 10).is_ok());
+    assert!(matches!(begins((128 << 10) + 1), Err(BranchInputError::Damaged { at: 9 })));
 }
 
 /// What perf compresses here reads to its end. It has no branches, so it is refused for that.
