@@ -486,7 +486,7 @@ const NUMBERS: [&str; 13] = [
 fn a_number_of_threads_on_hosts_is_that_of_one_machine_whoever_dies() {
     let site = Site::new();
     // The sweep takes so long that there is time to end a worker.
-    let methods: [&[&str]; 3] = [&["survey"], &["reinforcer"], &["sweep", "--rounds", "30"]];
+    let methods: [&[&str]; 3] = [&["survey"], &["reinforcer"], &["sweep", "--rounds", "12"]];
     let methods = methods.map(|method| [&["--method"], method].concat());
     for (number, method) in methods.iter().enumerate() {
         let words = [&NUMBERS[..], &method[..]].concat();
