@@ -31,8 +31,8 @@ pub trait Journal {
     /// this returns. Returns the number by which it is known.
     fn keep_result(&mut self, result: &NodeResult) -> Result<u64, StoreError>;
 
-    /// The results that wait, with their numbers, in the order in which they came.
-    fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError>;
+    /// The last `most` results that wait, with their numbers, in the order in which they came.
+    fn kept_results(&self, most: usize) -> Result<Vec<(u64, NodeResult)>, StoreError>;
 
     /// Adds a record that a result of a node becomes. Both happen, or neither.
     fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError>;
@@ -81,9 +81,11 @@ impl Journal for MemoryJournal {
         Ok(self.results.len() as u64 - 1)
     }
 
-    fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError> {
+    fn kept_results(&self, most: usize) -> Result<Vec<(u64, NodeResult)>, StoreError> {
         let waiting = (0..).zip(&self.results).filter(|(_, (_, record))| record.is_none());
-        Ok(waiting.map(|(number, (result, _))| (number, result.clone())).collect())
+        let above = waiting.clone().count().saturating_sub(most);
+        let last = waiting.skip(above);
+        Ok(last.map(|(number, (result, _))| (number, result.clone())).collect())
     }
 
     fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError> {

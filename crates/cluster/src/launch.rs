@@ -1,9 +1,10 @@
 //! Starts a worker on a node. Its standard input and output are the connection: no port is opened.
 //!
-//! *ssh.* A first connection asks for the architecture and for this program in the cache folder of
-//! the node, by version and digest. If it is not there, a second one copies it: to a name of this
-//! copy alone, so that a cut copy is never run. Hosts may share the folder: the first whole copy
-//! gets the program's name, and none replaces it. The last connection runs `pinwise worker`.
+//! *ssh.* A first connection asks for the architecture. It also looks for this program in the cache
+//! folder of the node, by version and digest. If it is not there, a second one copies it. Each copy
+//! has its own name at first, so that a cut one is never run. Hosts may share the folder: the first
+//! whole copy gets the program's name, and none replaces it. The last connection runs
+//! `pinwise worker`.
 //!
 //! This program may be built anew meanwhile. What is copied is the file that was read at the start.
 //!
@@ -63,7 +64,7 @@ pub enum NodeLoss {
     /// Slurm gives no node.
     #[error("Slurm gives no node ({0})")]
     NotAllocated(String),
-    /// The others were there long before it.
+    /// Slurm gave the others long before it.
     #[error("it was not there {} s after the first node: ask for fewer --nodes", .0.as_secs())]
     Late(Duration),
     /// The program is still being copied to it.

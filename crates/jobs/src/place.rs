@@ -10,7 +10,7 @@ use crate::plan_file;
 use crate::prepare_placement::{
     PreparedSearch, ensure_choice, prepare_search, too_few, with_left_alone,
 };
-use crate::resume_check::reopen;
+use crate::resume_check::{check_nodes, reopen};
 use crate::stored_campaign;
 use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
@@ -283,6 +283,9 @@ pub(crate) fn place_part(
     }
     let prepared = prepare_search(request, parent, Instant::now(), None, store, caller, events)?;
     let PreparedSearch { request, mut testbed, new, search } = prepared;
+    if let (Some(parent), Some(_)) = (&new.parent, &request.on) {
+        check_nodes(&store.get(parent.id)?, &new.machine)?;
+    }
     let id = store.create(&new)?;
     let info = store.get(id)?;
     let question = request.question;

@@ -152,6 +152,23 @@ pub(crate) fn check_machine(info: &CampaignInfo, now: &Machine) -> Result<(), Jo
     }
 }
 
+/// Checks that the nodes of a part are like those with which its campaign began. Each part starts
+/// new workers, and the first node may be another one by then.
+///
+/// # Errors
+/// They are other machines, or other contexts of them may be used.
+pub(crate) fn check_nodes(info: &CampaignInfo, now: &Machine) -> Result<(), JobError> {
+    let Some(change) = machine_changed(&info.new.machine, now) else { return Ok(()) };
+    // A part is not a separate search.
+    let whole = info.new.parent.as_ref().map_or(info.id, |parent| parent.id);
+    Err(JobError::Usage(format!(
+        "campaign {}: the nodes that answer now are unlike those before: {change}; resume it when \
+         the earlier ones answer, or name only nodes that are alike and start a new one: {}",
+        whole.0,
+        shell(&info.new.command)
+    )))
+}
+
 /// The error that a campaign cannot be resumed, since something has changed.
 pub(crate) fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
     JobError::failed(format!(
@@ -259,6 +276,38 @@ mod tests {
         let library = told(&[i32::MAX], &[], None);
         assert!(library.starts_with("campaign 2: "), "{library}");
         assert!(library.ends_with("and then a new search"), "{library}");
+    }
+
+    #[test]
+    fn the_nodes_of_a_part_are_like_those_of_its_campaign() {
+        let machine = Machine::from_shape("2").unwrap();
+        let mut info = CampaignInfo {
+            id: CampaignId(2),
+            new: NewCampaign {
+                kind: Kind::Policies,
+                parent: Some(pinwise_campaign::Parent::new(CampaignId(1), &"policies")),
+                command: vec!["pinwise".to_owned(), "tune".to_owned()],
+                machine: machine.clone(),
+                alike: pinwise_topology::Alike::ExceptNuma,
+                workload: pinwise_measure::Workload::new("a", &[]),
+                unit: pinwise_measure::Unit::rate("1/s"),
+                simulated: false,
+                question: serde_json::Value::Null,
+                seed: 1,
+            },
+            started: 0,
+            state: CampaignState::Stopped,
+            conclusion: None,
+            records: 1,
+            running: false,
+        };
+        assert!(check_nodes(&info, &machine).is_ok());
+        info.new.machine = Machine::from_shape("4").unwrap();
+        let refused = check_nodes(&info, &machine).unwrap_err();
+        let told = refused.to_string();
+        assert!(matches!(refused, JobError::Usage(_)), "a number that cannot be placed is Failed");
+        assert!(told.starts_with("campaign 1: the nodes that answer now are unlike"), "{told}");
+        assert!(told.ends_with("start a new one: pinwise tune"), "{told}");
     }
 
     #[test]

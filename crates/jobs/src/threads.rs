@@ -28,7 +28,8 @@ pub use host_program::HostProgram;
 pub(crate) use on_nodes::{AskedProbes, ThreadsOnNodes, look_in, serve_probes};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Parent, Record, Store, drive,
+    CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Parent, Record, Step, Store,
+    Strategy as _, drive,
 };
 use pinwise_linux::{Pid, ProcessLock, described};
 use pinwise_measure::{Interrupt, Probed, Setting, Testbed as _, ThreadCount, Unit, Workload};
@@ -431,7 +432,16 @@ pub(crate) fn search_threads(
         let records = journal.records()?;
         let progressed = question.search.progressed(&convert, &records);
         let mut searcher = NumberSearch::new(&question.search, &convert, &records);
-        if let Some(nodes) = &mut nodes {
+        // A search that is complete measures nothing more. A failed probe may be tried again.
+        let again = records.last().and_then(|record| record.outcome.as_ref().err());
+        let again = again.is_some_and(|error| error.retry.is_same());
+        let proposes = || {
+            let next = NumberSearch::new(&question.search, &convert, &records).step(&records);
+            matches!(next, Step::Measure(_))
+        };
+        if let Some(nodes) = &mut nodes
+            && (again || proposes())
+        {
             nodes.begin(question, progressed.stage, records.clone(), events)?;
         }
         // If nobody takes the events, the job has been asked to stop.

@@ -12,7 +12,7 @@ mod parts;
 mod policies;
 mod program_testbed;
 
-use crate::campaign_run::as_parent_error;
+use crate::campaign_run::{as_parent_error, disturbances};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
@@ -227,7 +227,7 @@ impl TuneAnswer {
         Ok(self)
     }
 
-    /// Notes on the search for the number.
+    /// Notes on the search for the number. With nodes, also what happened to them in other parts.
     pub fn number_notes(&self) -> &[ThreadsNote] {
         self.threads.as_ref().map_or(&[], |threads| &threads.notes)
     }
@@ -398,12 +398,21 @@ fn stored_placements(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlac
 pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
     let request: TuneRequest = stored_campaign::question(info)?;
     let of = |step: TunePart| stored_campaign::part(store, &Parent::new(info.id, &step));
-    let threads = match of(TunePart::Threads)? {
+    let mut threads = match of(TunePart::Threads)? {
         Some(part) if part.records > 0 => {
             Some(ThreadsRequest::answer(&part, &Caller::default(), store)?.outcome)
         }
         _ => None,
     };
+    if let (Some(threads), Some(_)) = (&mut threads, &request.threads.on) {
+        // Which nodes were lost, and how alike the others are. A placement has its own notes.
+        let mut parts = store.parts(info.id)?;
+        parts.retain(|part| part.new.kind != Kind::Place);
+        let mut met = disturbances(store, parts.iter().map(|part| part.id))?;
+        // Each part says by itself how busy its machine was.
+        met.retain(|note| !matches!(note, ProgramNote::Busy { .. }));
+        threads.notes.extend(met.into_iter().map(ThreadsNote::from));
+    }
     let policies = match of(TunePart::Policies)? {
         Some(part) => {
             let policies = Policies::new(stored_campaign::question(&part)?, &part.new.machine);

@@ -15,8 +15,8 @@ pub struct NodeResult {
     pub outcome: Result<Measurement, MeasureError>,
 }
 
-/// What of `rounds` is to be begun: each trial in flight stands for one of them, and that is not
-/// begun again. A round of which nothing is left stays as an empty one.
+/// What of `rounds` is to be begun. Each trial in flight stands for one of them, which is not begun
+/// again. A round of which nothing is left stays as an empty one.
 pub fn to_begin<'a, T: Clone + PartialEq + 'a>(
     rounds: &[Vec<T>],
     in_flight: impl IntoIterator<Item = &'a T>,

@@ -59,9 +59,9 @@ impl<'a> Lookahead<'a> {
         clock: &'a dyn Fn() -> Duration,
         journal: &dyn Journal,
     ) -> Result<Self, StoreError> {
-        let kept = if testbed.nodes().is_some() { journal.kept_results()? } else { Vec::new() };
-        let mut arrived = Vec::new();
-        kept.into_iter().for_each(|(number, result)| wait(&mut arrived, Some(number), result));
+        let on_nodes = testbed.nodes().is_some();
+        let kept = if on_nodes { journal.kept_results(MOST_WAITING)? } else { Vec::new() };
+        let arrived = kept.into_iter().map(|(number, result)| (Some(number), result)).collect();
         let made = VecDeque::new();
         let (ended, number, node) = (None, 0, None);
         Ok(Self { testbed, clock, ended, number, made, arrived, node })

@@ -59,8 +59,8 @@ impl Journal for StoreJournal<'_> {
         self.store.keep_result(self.id, result)
     }
 
-    fn kept_results(&self) -> Result<Vec<(u64, NodeResult)>, StoreError> {
-        self.store.kept_results(self.id)
+    fn kept_results(&self, most: usize) -> Result<Vec<(u64, NodeResult)>, StoreError> {
+        self.store.kept_results(self.id, most)
     }
 
     fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError> {

@@ -26,10 +26,11 @@ impl Store {
         })
     }
 
-    /// The results of a campaign that wait, with their numbers.
+    /// The last `most` results of a campaign that wait, with their numbers, in order.
     pub(crate) fn kept_results(
         &self,
         id: CampaignId,
+        most: usize,
     ) -> Result<Vec<(u64, NodeResult)>, StoreError> {
         if !self.has_table("result")? {
             return Ok(Vec::new());
@@ -38,7 +39,8 @@ impl Store {
             let mut statement = connection.prepare(
                 "SELECT number, node, assignment, windows, outcome FROM result WHERE campaign = ?1
                  AND (record IS NULL OR record NOT IN
-                     (SELECT number FROM record WHERE campaign = ?1)) ORDER BY number",
+                     (SELECT number FROM record WHERE campaign = ?1))
+                 ORDER BY number DESC LIMIT ?2",
             )?;
             let result = |row: &rusqlite::Row<'_>| {
                 let text: String = row.get(2)?;
@@ -48,7 +50,10 @@ impl Store {
                     NodeResult { node: row.get(1)?, setting, effort, outcome: parsed(row, 4)? };
                 Ok((row.get::<_, i64>(0)? as u64, result))
             };
-            statement.query_map([id.0], result)?.collect()
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let newest: Vec<_> =
+                statement.query_map([id.0, most], result)?.collect::<Result<_, _>>()?;
+            Ok(newest.into_iter().rev().collect())
         })
     }
 }

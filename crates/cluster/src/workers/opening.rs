@@ -22,12 +22,12 @@ use std::sync::mpsc::{Receiver, SendError, SyncSender, TryRecvError, channel, sy
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the others may take to greet once the first worker is open. Slurm may have fewer nodes,
-/// and gives one only when a job there ends.
+/// How long the others may take to greet once the first worker is open. One that connects later has
+/// as long from then. Slurm may have fewer nodes, and gives one only when a job there ends.
 const LATE: Duration = Duration::from_secs(15);
 
-/// How long the others wait for a host to which the program is still being copied, once the first
-/// worker is open.
+/// How long the program may still be copied to a host once the first worker is open. Then the
+/// others begin without it.
 const COPYING: Duration = Duration::from_secs(60);
 
 /// When the user hears that Slurm has no node yet.
@@ -143,7 +143,9 @@ impl Workers {
     pub(super) fn open(&mut self, request: &OpeningRequest<'_>, queued: &mut dyn FnMut()) {
         let slurm = matches!(self.nodes, Nodes::Slurm { .. });
         let begin = Instant::now();
-        let (mut first_open, mut late, mut quiet) = (None::<Instant>, false, slurm);
+        let late_loss: fn() -> NodeLoss =
+            if slurm { || NodeLoss::Late(LATE) } else { || NodeLoss::Hangs(LATE) };
+        let (mut first_open, mut cancelled, mut quiet) = (None::<Instant>, false, slurm);
         while self.is_opening() && !self.interrupt.came() {
             self.connect_launched();
             self.ask(request);
@@ -152,9 +154,9 @@ impl Workers {
                 self.lose_unheard(LOGIN, || NodeLoss::Hangs(LOGIN));
             }
             let since = first_open.map_or(Duration::ZERO, |open| open.elapsed());
-            if since >= LATE && !std::mem::replace(&mut late, true) {
-                self.lose_unheard(Duration::ZERO, || NodeLoss::Late(LATE));
-                if slurm {
+            if since >= LATE {
+                self.lose_unheard(LATE, late_loss);
+                if slurm && !std::mem::replace(&mut cancelled, true) {
                     cancel_jobs(&self.job, true);
                 }
             }
@@ -254,7 +256,7 @@ impl Workers {
     }
 
     /// Loses those who have not greeted for so long.
-    fn lose_unheard(&mut self, patience: Duration, loss: fn() -> NodeLoss) {
+    pub(super) fn lose_unheard(&mut self, patience: Duration, loss: fn() -> NodeLoss) {
         for number in 0..self.workers.len() {
             let silent = self.workers[number].connected.elapsed() > patience;
             if silent && !self.watch.has_heard(number) {

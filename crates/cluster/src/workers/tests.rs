@@ -129,6 +129,19 @@ fn the_first_node_opens_alone_and_the_others_get_what_it_found() {
 }
 
 #[test]
+fn a_worker_that_has_just_connected_is_not_lost_for_its_silence() {
+    let mut all = workers(&[|_, _| Ok(1.0), |_, _| Ok(1.0)]);
+    let patience = Duration::from_secs(15);
+    let now = Instant::now();
+    let Some(long_ago) = now.checked_sub(2 * patience) else { return };
+    // Both have greeted. From now on, neither has.
+    (0..2).for_each(|worker| all.watch.forget(worker));
+    (all.workers[0].connected, all.workers[1].connected) = (long_ago, now);
+    all.lose_unheard(patience, || NodeLoss::Stopped);
+    assert_eq!(lost(&all), ["node n0: its worker was asked to stop"]);
+}
+
+#[test]
 fn one_node_that_cannot_measure_is_lost_and_the_others_go_on() {
     let never: Measures = |_, _| fails(Retry::Never);
     let mut all = workers(&[|_, _| Ok(5.0), never]);

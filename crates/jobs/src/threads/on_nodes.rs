@@ -6,7 +6,7 @@
 //!
 //! *Models.* What a probe shows depends on how often its number was probed before. The coordinator
 //! counts that over all nodes, and tells it with each probe. So the records are those of one
-//! machine.
+//! machine. A worker takes only consecutive numbers at once, so a node makes one probe at a time.
 
 use super::host_program::HostProgram;
 use super::program_opening::{ProgramOpening, UsableContexts, usable_contexts};
@@ -19,8 +19,8 @@ use crate::open_subject::{OnNodes, OpenSubject as _, start_on_nodes};
 use pinwise_campaign::Record;
 use pinwise_cluster::{FrameError, NodeNews, Session};
 use pinwise_measure::{
-    Disturbances, Effort, MeasureError, Measurement, NodeResult, Retry, Setting, Testbed,
-    ThreadCount, Time, Unit, Workload,
+    Disturbances, Effort, MeasureError, Measurement, NodeResult, Setting, Testbed, ThreadCount,
+    Time, Unit, Workload,
 };
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::ProbeStage;
@@ -245,7 +245,6 @@ fn parameter(setting: &Setting) -> Option<u32> {
 struct NumberedModel {
     prober: ModelProber,
     number: u64,
-    width: usize,
 }
 
 impl Testbed for NumberedModel {
@@ -262,7 +261,7 @@ impl Testbed for NumberedModel {
     }
 
     fn time(&self) -> Time {
-        Time::Virtual { width: self.width }
+        Time::Virtual { width: 1 }
     }
 
     fn seek(&mut self, number: u64) {
@@ -274,25 +273,6 @@ impl Testbed for NumberedModel {
         let before = before.into_iter().cycle().take(self.number as usize);
         self.number += 1;
         self.prober.clone().after(before).measure(setting, effort)
-    }
-
-    fn measure_all(
-        &mut self,
-        trials: &[(Setting, Effort)],
-    ) -> Vec<Result<Measurement, MeasureError>> {
-        let first = self.number;
-        self.number += trials.len() as u64;
-        let prober = &self.prober;
-        std::thread::scope(|scope| {
-            let measure = |(number, (setting, effort)): (u64, &(Setting, Effort))| {
-                let (prober, setting, effort) = (prober.clone(), setting.clone(), *effort);
-                let mut alone = Self { prober, number, width: 1 };
-                scope.spawn(move || alone.measure(&setting, effort))
-            };
-            let running: Vec<_> = (first..).zip(trials).map(measure).collect();
-            let died = |_| Err(MeasureError::new(Retry::Never, "the model failed"));
-            running.into_iter().map(|one| one.join().unwrap_or_else(died)).collect()
-        })
     }
 }
 
@@ -361,9 +341,8 @@ fn open(
         }
         ThreadsProgram::Modelled(program) => {
             let prober = program.prober(&question)?.cancelled_by(interrupt.clone());
-            let width = std::thread::available_parallelism().map_or(1, usize::from);
             let fingerprint = Fingerprint::of(prober.machine());
-            Ok((Box::new(NumberedModel { prober, number: 0, width }), fingerprint, None))
+            Ok((Box::new(NumberedModel { prober, number: 0 }), fingerprint, None))
         }
     }
 }

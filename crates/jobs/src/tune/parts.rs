@@ -266,7 +266,7 @@ fn comparison(
         program.know(compared.n, best.info.new.workload.clone());
     }
     program.in_rounds_of(compared.ways().len());
-    program.open_on_nodes(events)?;
+    program.open_on_nodes(part, events)?;
     let events = &mut WithNodeNews::new(events, program.news());
     let comparison = comparing.measure(program, caller, store, events);
     program.end();
@@ -356,7 +356,7 @@ fn policies(
         return Err(no_longer(info, "this version orders cores of several kinds in another way"));
     }
     let budget = Budget::Time(question.time);
-    program.open_on_nodes(events)?;
+    program.open_on_nodes(&part, events)?;
     let events = &mut WithNodeNews::new(events, program.news());
     let measured = measure_on(store, &part, budget, &mut strategy, program, caller, events)?;
     program.end();

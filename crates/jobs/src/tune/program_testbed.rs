@@ -8,10 +8,12 @@ use crate::job::Caller;
 use crate::last_comparison::{MOST_WINDOWS, Seen};
 use crate::open_subject::{OnNodes, OpenSubject, Opening, open_with};
 use crate::placement_request::PlacementRequest;
+use crate::resume_check::check_nodes;
 use crate::service_number::give_back;
 use crate::subject::{RUNTIME_METRIC, Subject};
 use crate::threads::{HostProgram, ProgramProber, ThreadsProgram, ThreadsRequest, usable_contexts};
 use crate::with_other_load::WithOtherLoad;
+use pinwise_campaign::CampaignInfo;
 use pinwise_cluster::NodeNews;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
@@ -234,10 +236,17 @@ impl<'a> TunedProgram<'a> {
         self.nodes = None;
     }
 
-    /// Opens it on nodes, if it is measured there.
-    pub(super) fn open_on_nodes(&mut self, events: &mut dyn Events) -> Result<(), JobError> {
+    /// Opens it on nodes for a part, if it is measured there.
+    ///
+    /// # Errors
+    /// No node can open it, or those that do are unlike the machine of the part.
+    pub(super) fn open_on_nodes(
+        &mut self,
+        part: &CampaignInfo,
+        events: &mut dyn Events,
+    ) -> Result<(), JobError> {
         self.nodes = on_nodes::start(self.request, self.known.clone(), self.caller, events)?;
-        Ok(())
+        self.nodes.as_ref().map_or(Ok(()), |nodes| check_nodes(part, nodes.machine()))
     }
 
     /// What happens to these nodes.
