@@ -331,8 +331,8 @@ impl RivalPairings {
         Some(Self { better: better.collect(), best })
     }
 
-    /// Another pairing is better no more often than the confidence leaves out. The verdict *alone*
-    /// excludes what the two-sided intervals of all pairs exclude: these stand beside it.
+    /// Another pairing is better no more often than the confidence leaves out. The intervals of all
+    /// pairs stand beside the verdict *alone*. So it leaves out as much as one end of these.
     pub(crate) fn is_decided(&self, question: &PairsQuestion) -> bool {
         let left_out = match self.best.pairs.is_empty() {
             true => (1.0 - question.confidence) / 2.0,

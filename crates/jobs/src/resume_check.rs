@@ -236,30 +236,38 @@ mod tests {
         }
     }
 
+    /// A stopped campaign on a machine of two contexts.
+    fn stopped(
+        kind: Kind,
+        parent: Option<pinwise_campaign::Parent>,
+        command: &[&str],
+    ) -> CampaignInfo {
+        CampaignInfo {
+            id: CampaignId(2),
+            new: NewCampaign {
+                kind,
+                parent,
+                command: command.iter().map(|&word| word.to_owned()).collect(),
+                machine: Machine::from_shape("2").unwrap(),
+                alike: pinwise_topology::Alike::ExceptNuma,
+                workload: pinwise_measure::Workload::new("a", &[]),
+                unit: pinwise_measure::Unit::rate("1/s"),
+                simulated: false,
+                question: serde_json::Value::Null,
+                seed: 1,
+            },
+            started: 0,
+            state: CampaignState::Stopped,
+            conclusion: None,
+            records: 1,
+            running: false,
+        }
+    }
+
     #[test]
     fn an_ended_process_is_told_by_the_whole_campaign_and_its_command_if_there_is_one() {
-        let machine = Machine::from_shape("2").unwrap();
         let told = |pids: &[i32], command: &[&str], parent| {
-            let info = CampaignInfo {
-                id: CampaignId(2),
-                new: NewCampaign {
-                    kind: Kind::Threads,
-                    parent,
-                    command: command.iter().map(|&word| word.to_owned()).collect(),
-                    machine: machine.clone(),
-                    alike: pinwise_topology::Alike::ExceptNuma,
-                    workload: pinwise_measure::Workload::new("a", &[]),
-                    unit: pinwise_measure::Unit::rate("1/s"),
-                    simulated: false,
-                    question: serde_json::Value::Null,
-                    seed: 1,
-                },
-                started: 0,
-                state: CampaignState::Stopped,
-                conclusion: None,
-                records: 1,
-                running: false,
-            };
+            let info = stopped(Kind::Threads, parent, command);
             check_processes(&info, pids).unwrap_err().to_string()
         };
         let part = told(&[i32::MAX], &["pinwise", "tune", "--pid", "2147483647"], {
@@ -281,26 +289,8 @@ mod tests {
     #[test]
     fn the_nodes_of_a_part_are_like_those_of_its_campaign() {
         let machine = Machine::from_shape("2").unwrap();
-        let mut info = CampaignInfo {
-            id: CampaignId(2),
-            new: NewCampaign {
-                kind: Kind::Policies,
-                parent: Some(pinwise_campaign::Parent::new(CampaignId(1), &"policies")),
-                command: vec!["pinwise".to_owned(), "tune".to_owned()],
-                machine: machine.clone(),
-                alike: pinwise_topology::Alike::ExceptNuma,
-                workload: pinwise_measure::Workload::new("a", &[]),
-                unit: pinwise_measure::Unit::rate("1/s"),
-                simulated: false,
-                question: serde_json::Value::Null,
-                seed: 1,
-            },
-            started: 0,
-            state: CampaignState::Stopped,
-            conclusion: None,
-            records: 1,
-            running: false,
-        };
+        let parent = Some(pinwise_campaign::Parent::new(CampaignId(1), &"policies"));
+        let mut info = stopped(Kind::Policies, parent, &["pinwise", "tune"]);
         assert!(check_nodes(&info, &machine).is_ok());
         info.new.machine = Machine::from_shape("4").unwrap();
         let refused = check_nodes(&info, &machine).unwrap_err();

@@ -13,18 +13,16 @@
 mod compressed;
 #[cfg(test)]
 mod fixture;
+mod record_queue;
 #[cfg(test)]
 mod tests;
 
 use super::{BranchInputError, finished};
 use crate::samples::{BranchRecording, Dropped, SampleSums, StackEntry};
 use compressed::CompressedStream;
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use record_queue::{RecordQueue, WaitingRecord};
+use std::collections::HashMap;
 use std::io::{self, Read};
-
-/// Records wait in at most so much memory. A file without rounds is put in order within it.
-const LARGEST_ROUND: usize = 64 << 20;
 
 /// Attributes, ids and whatever lies before the records.
 const LARGEST_PREFACE: u64 = 64 << 20;
@@ -631,86 +629,6 @@ impl PerfMapping {
         }
         let path = until_zero(fields.0);
         (is_code && process >= 0).then_some(Self { process, start, length, offset, build_id, path })
-    }
-}
-
-/// A record that waits for its turn.
-#[derive(Debug, PartialEq, Eq)]
-struct WaitingRecord {
-    time: u64,
-    /// Breaks ties: first in the file, first out.
-    number: u64,
-    kind: u32,
-    misc: u16,
-    body: Box<[u8]>,
-}
-
-impl WaitingRecord {
-    fn new(time: Option<u64>, kind: u32, misc: u16, body: &[u8]) -> Self {
-        Self { time: time.unwrap_or_default(), number: 0, kind, misc, body: body.into() }
-    }
-
-    /// About what it takes in memory.
-    fn size(&self) -> usize {
-        self.body.len() + size_of::<Self>()
-    }
-}
-
-impl Ord for WaitingRecord {
-    /// The oldest is the greatest: heaps give that first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.time, other.number).cmp(&(self.time, self.number))
-    }
-}
-
-impl PartialOrd for WaitingRecord {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Puts records in the order of time.
-#[derive(Debug, Default)]
-struct RecordQueue {
-    heap: BinaryHeap<WaitingRecord>,
-    size: usize,
-    pushed: u64,
-    /// The newest time seen, and that at the end of the round before.
-    newest: u64,
-    due: u64,
-}
-
-impl RecordQueue {
-    /// Adds a record. If too much waits, gives the older half.
-    fn push(&mut self, mut record: WaitingRecord) -> Vec<WaitingRecord> {
-        self.pushed += 1;
-        record.number = self.pushed;
-        self.newest = self.newest.max(record.time);
-        self.size += record.size();
-        self.heap.push(record);
-        if self.size <= LARGEST_ROUND {
-            return Vec::new();
-        }
-        let half = self.size / 2;
-        std::iter::from_fn(|| self.pop_if(|queue, _| queue.size > half)).collect()
-    }
-
-    /// A round ends: gives what is due.
-    fn finish_round(&mut self) -> Vec<WaitingRecord> {
-        let due = std::mem::replace(&mut self.due, self.newest);
-        std::iter::from_fn(|| self.pop_if(|_, record| record.time <= due)).collect()
-    }
-
-    /// Gives all that waits.
-    fn finish(&mut self) -> Vec<WaitingRecord> {
-        std::iter::from_fn(|| self.pop_if(|_, _| true)).collect()
-    }
-
-    fn pop_if(&mut self, is_due: impl Fn(&Self, &WaitingRecord) -> bool) -> Option<WaitingRecord> {
-        self.heap.peek().filter(|record| is_due(self, record))?;
-        let record = self.heap.pop()?;
-        self.size -= record.size();
-        Some(record)
     }
 }
 

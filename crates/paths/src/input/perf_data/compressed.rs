@@ -1,8 +1,8 @@
 //! The records that `perf record -z` compresses.
 //!
-//! perf writes them as one stream of Zstandard (RFC 8878), in pieces. Each piece is a record, whose
-//! content may end within a block, and within a record of the stream. perf never ends the stream,
-//! and a decoder keeps what later blocks may refer to. So an empty last block is added at the end.
+//! perf writes them as one stream of Zstandard (RFC 8878), in pieces. Each piece is a record. It
+//! may end within a block, and within a record of the stream. A decoder keeps what later blocks may
+//! refer to. perf never ends the stream, so an empty last block is added.
 //! Blocks are given to the decoder one by one. One that claims more than 128 KiB is refused before
 //! the rest of it is there.
 

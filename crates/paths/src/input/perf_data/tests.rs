@@ -591,23 +591,6 @@ fn a_recording_that_perf_compressed_is_read_to_its_end() {
 }
 
 #[test]
-fn records_wait_in_bounded_memory_and_come_out_in_order() {
-    let mut queue = RecordQueue::default();
-    let mut taken = Vec::new();
-    let body = [0; 40_000];
-    // No round ever ends. Records of two processors take turns, 50 apart.
-    for number in 0..4_000 {
-        let time = if number % 2 == 0 { number } else { number + 50 };
-        let record = WaitingRecord::new(Some(1 + time), SAMPLE, 0, &body);
-        taken.extend(queue.push(record).into_iter().map(|record| record.time));
-        assert!(queue.size <= LARGEST_ROUND);
-    }
-    taken.extend(queue.finish().into_iter().map(|record| record.time));
-    assert_eq!((taken.len(), queue.size), (4_000, 0));
-    assert!(taken.is_sorted());
-}
-
-#[test]
 fn build_ids_are_kept_wherever_perf_wrote_them() {
     const STATES_LENGTH: u16 = 1 << 15;
     let id = [0xab; 20];
