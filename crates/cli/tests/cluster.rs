@@ -554,22 +554,23 @@ fn a_program_is_probed_on_hosts_and_each_round_on_one_of_them() {
         let nodes = statement.query_map([campaign], |row| row.get(0)).unwrap();
         nodes.collect::<Result<_, _>>().unwrap()
     };
-    // The session that was killed may have left a round to another host.
     let sweep = nodes(1);
     assert_eq!(sweep.len(), 12);
     let split = |rounds: &[String], size| {
         let differ = |round: &&[String]| round.iter().any(|node| *node != round[0]);
         rounds.chunks(size).filter(differ).count()
     };
-    assert!(split(&sweep, 3) <= 1, "{sweep:?}");
-    // The last comparison has rounds of two.
-    let last = nodes(2);
-    assert!(!last.is_empty() && split(&last, 2) == 0, "{last:?}");
-    // Unless one was too slow, which a note says.
-    let both = sweep.iter().any(|node| *node != sweep[0]);
     let told = [resumed.stdout, resumed.stderr].concat();
     let told = String::from_utf8_lossy(&told);
-    assert!(both || told.contains("is set aside"), "both measure: {sweep:?}\n{told}");
+    // A busy machine may make a host slow. A note says that it is lost, maybe in a round.
+    let lost = usize::from(told.contains("did not measure to the end"));
+    // The session that was killed may have left a round to another host.
+    assert!(split(&sweep, 3) <= 1 + lost, "{sweep:?}\n{told}");
+    // The last comparison has rounds of two.
+    let last = nodes(2);
+    assert!(!last.is_empty() && split(&last, 2) <= lost, "{last:?}\n{told}");
+    let both = sweep.iter().any(|node| *node != sweep[0]);
+    assert!(both || lost > 0, "both measure: {sweep:?}\n{told}");
     site.no_worker_is_left();
 }
 
@@ -612,7 +613,10 @@ fn a_number_and_its_placement_are_found_on_hosts() {
     let windows: Vec<(String, String)> = windows.collect::<Result<_, _>>().unwrap();
     let ways = windows.iter().map(|(way, _)| way).collect::<std::collections::BTreeSet<_>>().len();
     let one = |round: &[(String, String)]| round.iter().all(|(_, node)| *node == round[0].1);
-    assert!(ways > 1 && windows.chunks(ways).all(one), "{windows:?}");
+    let split = windows.chunks(ways).filter(|round| !one(round)).count();
+    // A host that is set aside, as a note says, may leave a round to the other one.
+    let lost = usize::from(notes.contains("node_lost"));
+    assert!(ways > 1 && split <= lost, "{windows:?}\n{notes}");
 }
 
 /// From the third worker on, the program may use one CPU less.

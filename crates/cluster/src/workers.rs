@@ -90,6 +90,9 @@ impl NodeNews {
 /// A trial.
 type Wanted = (Setting, Effort);
 
+/// What a worker measured: with its ticket and trial.
+type WorkerResult = (usize, u64, Wanted, Result<Measurement, MeasureError>);
+
 /// A message of a worker, or why there are no more.
 type Heard = (usize, Result<FromWorker, FrameError>);
 
@@ -289,7 +292,7 @@ impl Workers {
     /// wants it.
     fn pass(
         &self,
-        (worker, _, trial, outcome): (usize, u64, Wanted, Result<Measurement, MeasureError>),
+        (worker, _, trial, outcome): WorkerResult,
         first: &Wanted,
         node: Option<&str>,
         take: &mut dyn FnMut(NodeResult),
@@ -351,7 +354,7 @@ impl Workers {
     }
 
     /// The next result that counts, with its worker, ticket and trial. `None`: there is none yet.
-    fn result(&mut self) -> Option<(usize, u64, Wanted, Result<Measurement, MeasureError>)> {
+    fn result(&mut self) -> Option<WorkerResult> {
         let (worker, ticket, outcome, disturbances) = match self.next()? {
             (worker, Ok(FromWorker::Measured { ticket, outcome, disturbances })) => {
                 (worker, ticket, outcome, disturbances)

@@ -1,6 +1,7 @@
-//! All nodes measure one setting, at the start and now and then: those that differ are set aside.
+//! All nodes measure one setting, at the start and now and then. Those that differ in two series of
+//! values are set aside.
 
-use super::{NodeDifference, NodeLoss, Wanted, Workers};
+use super::{NodeDifference, NodeLoss, Wanted, WorkerResult, Workers};
 use crate::likeness::{CHECK_EVERY, NodeLikeness, NodeScatter, REFERENCES};
 use crate::message::ToWorker;
 use pinwise_measure::{Effort, MeasureError, NodeResult, ProgramNote, Setting};
@@ -19,6 +20,16 @@ pub(super) struct References {
     checks: u64,
     /// Nodes, values of each and what may be missed, at the last check.
     last: Option<(usize, usize, f64)>,
+}
+
+/// What the nodes showed in one series of values.
+struct ReferenceSeries {
+    values: BTreeMap<usize, Vec<f64>>,
+    /// How many values of each node.
+    wanted: usize,
+    /// Workers that differ, with the share by which each does.
+    unlike: Vec<(usize, f64)>,
+    missed: Option<f64>,
 }
 
 impl References {
@@ -40,7 +51,7 @@ impl References {
 
 impl Workers {
     /// Measures one setting on each node a few times, now and every `CHECK_EVERY` results of a
-    /// node. Sets nodes aside whose performance differs or whose measurements fail.
+    /// node. Sets nodes aside whose performance differs twice or whose measurements fail.
     ///
     /// # Errors
     /// No node is left; the user asked to stop.
@@ -65,33 +76,67 @@ impl Workers {
         let Some(mut known) = self.references.take_if(|known| known.since >= due) else {
             return Ok(false);
         };
-        let trial = known.trial.clone();
         known.since = 0;
         self.references = Some(known);
         if judged.len() < 2 {
             return Ok(false);
         }
         let mut came = false;
+        let mut pass = |workers: &Self, result: WorkerResult| {
+            came |= workers.pass(result, first, node, take);
+        };
+        let mut series = self.measure_references(&mut judged, &mut pass)?;
+        if !series.unlike.is_empty() {
+            // What others took from a node for a moment sets no node aside.
+            let fresh = self.measure_references(&mut judged, &mut pass)?;
+            let before = series.unlike;
+            let twice = |(node, _): &(usize, f64)| before.iter().any(|(other, _)| other == node);
+            series = ReferenceSeries {
+                unlike: fresh.unlike.into_iter().filter(twice).collect(),
+                ..fresh
+            };
+        }
+        let ReferenceSeries { values, wanted, unlike, missed } = series;
+        let scatter = NodeScatter::of(values.values().map(Vec::as_slice));
+        let is_judged = |worker: &usize| values.get(worker).is_some_and(|values| values.len() > 1);
+        let any = judged.iter().any(is_judged);
+        for &worker in judged.iter().filter(|worker| any && !is_judged(worker)) {
+            let why = self.workers[worker].failure.clone().unwrap_or_default();
+            self.lose(worker, NodeLoss::Failing(why));
+        }
+        for (worker, by) in unlike {
+            self.lose(worker, NodeLoss::Unlike(NodeDifference::Performance { by }));
+        }
+        let left = self.count();
+        if let Some(known) = &mut self.references {
+            known.tickets.clear();
+            known.scatter = known.scatter.with(scatter);
+            known.checks += 1;
+            known.last = missed.map(|missed| (left, wanted, missed));
+        }
+        Ok(came)
+    }
+
+    /// Measures the setting on the nodes that are judged, as often as their differences ask for.
+    /// `pass` gets the results of other trials. Nodes that are lost meanwhile are no longer judged.
+    fn measure_references(
+        &mut self,
+        judged: &mut Vec<usize>,
+        pass: &mut dyn FnMut(&Self, WorkerResult),
+    ) -> Result<ReferenceSeries, MeasureError> {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         let mut asked: BTreeMap<usize, usize> = BTreeMap::new();
         let mut longest = Duration::ZERO;
         let mut wanted = REFERENCES;
-        let likeness = loop {
+        loop {
             self.check()?;
             // What a lost worker had is not measured by another one.
             self.dispatch.withdraw();
             for worker in self.dispatch.idle() {
                 let asked = asked.entry(worker).or_default();
-                if judged.contains(&worker)
-                    && *asked < wanted
-                    && let Some(ticket) = self.dispatch.hand_to(worker, trial.clone(), 0)
-                {
+                if judged.contains(&worker) && *asked < wanted {
                     *asked += 1;
-                    if let Some(known) = &mut self.references {
-                        known.tickets.insert(ticket);
-                    }
-                    let trials = vec![trial.clone()];
-                    self.send(worker, ToWorker::Measure { ticket, number: 0, trials });
+                    self.ask_reference(worker);
                 }
             }
             judged.retain(|worker| self.workers[*worker].alive);
@@ -102,36 +147,31 @@ impl Workers {
                 let scatter = self.references.as_ref().map(|known| known.scatter);
                 let likeness = NodeLikeness::of(&groups, scatter.unwrap_or_default());
                 if !likeness.wants_more(wanted, longest) {
-                    break likeness;
+                    let NodeLikeness { unlike, missed } = likeness;
+                    let unlike = unlike.into_iter().map(|(place, by)| (judged[place], by));
+                    let unlike = unlike.collect();
+                    return Ok(ReferenceSeries { values, wanted, unlike, missed });
                 }
                 wanted += 1;
                 continue;
             }
             let Some(result) = self.result() else { continue };
             if !self.references.as_ref().is_some_and(|known| known.has(result.1)) {
-                came |= self.pass(result, first, node, take);
+                pass(self, result);
             } else if let (worker, _, _, Ok(measured)) = result {
                 values.entry(worker).or_default().push(measured.performance);
                 longest = longest.max(measured.duration);
             }
-        };
-        let scatter = NodeScatter::of(values.values().map(Vec::as_slice));
-        let is_judged = |worker: &usize| values.get(worker).is_some_and(|values| values.len() > 1);
-        let any = judged.iter().any(is_judged);
-        for &worker in judged.iter().filter(|worker| any && !is_judged(worker)) {
-            let why = self.workers[worker].failure.clone().unwrap_or_default();
-            self.lose(worker, NodeLoss::Failing(why));
         }
-        for &(place, by) in &likeness.unlike {
-            self.lose(judged[place], NodeLoss::Unlike(NodeDifference::Performance { by }));
+    }
+
+    /// A worker that is idle measures the setting once.
+    fn ask_reference(&mut self, worker: usize) {
+        let Some(known) = &mut self.references else { return };
+        let trial = known.trial.clone();
+        if let Some(ticket) = self.dispatch.hand_to(worker, trial.clone(), 0) {
+            known.tickets.insert(ticket);
+            self.send(worker, ToWorker::Measure { ticket, number: 0, trials: vec![trial] });
         }
-        let left = self.count();
-        if let Some(known) = &mut self.references {
-            known.tickets.clear();
-            known.scatter = known.scatter.with(scatter);
-            known.checks += 1;
-            known.last = likeness.missed.map(|missed| (left, wanted, missed));
-        }
-        Ok(came)
     }
 }

@@ -221,6 +221,16 @@ fn a_node_that_becomes_slow_is_set_aside() {
 }
 
 #[test]
+fn a_node_that_was_slow_for_a_moment_stays() {
+    let disturbed: Measures = |_, made| Ok(if made < 3 { 4.0 } else { 5.0 });
+    let mut all = workers(&[|_, _| Ok(5.0), disturbed]);
+    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    assert_eq!(lost(&all), [""; 0]);
+    let notes = all.disturbances().notes;
+    assert!(matches!(notes[..], [ProgramNote::NodesAlike { checks: 1, .. }]), "{notes:?}");
+}
+
+#[test]
 fn a_round_is_measured_on_one_node() {
     let mut all = workers(&[|_, _| Ok(0.0), |_, _| Ok(1.0), |_, _| Ok(2.0)]);
     let round: Vec<Wanted> = (0..4).map(pinned).collect();
