@@ -28,6 +28,8 @@ pub struct HandedTrial<T> {
 struct OpenTrial<T> {
     number: u64,
     trial: T,
+    /// The worker that takes it, unless it fails there or that worker is lost.
+    only: Option<usize>,
     /// The workers on which it failed.
     failed: Vec<usize>,
 }
@@ -57,13 +59,18 @@ impl<T: Clone + PartialEq> Dispatch<T> {
     /// How many trials that failed are remembered after they were withdrawn.
     const REMEMBERED: usize = 64;
 
-    /// Trials wait from now on, each with its number in the campaign. Returns their tickets.
-    pub fn offer(&mut self, trials: impl IntoIterator<Item = (T, u64)>) -> Range<u64> {
+    /// Trials wait from now on, each with its number in the campaign. If they are for one worker
+    /// `only`, others take them when it is lost, and those that failed on it. Returns their tickets.
+    pub fn offer(
+        &mut self,
+        only: Option<usize>,
+        trials: impl IntoIterator<Item = (T, u64)>,
+    ) -> Range<u64> {
         let first = self.next;
         for (trial, number) in trials {
             let known = self.failed.iter().position(|(failed, _)| *failed == trial);
             let failed = known.map_or_else(Vec::new, |place| self.failed.swap_remove(place).1);
-            self.waiting.insert(self.next, OpenTrial { number, trial, failed });
+            self.waiting.insert(self.next, OpenTrial { number, trial, only, failed });
             self.next += 1;
         }
         first..self.next
@@ -118,10 +125,25 @@ impl<T: Clone + PartialEq> Dispatch<T> {
         self.waiting.len()
     }
 
-    /// Whether a worker may take a trial: it has not failed there, or everywhere.
+    /// Whether a worker may take a trial: it is for no other one, and it has not failed there, or
+    /// everywhere.
     fn may_take(&self, worker: usize, open: &OpenTrial<T>) -> bool {
-        !open.failed.contains(&worker)
+        let own = open.only.filter(|own| self.is_for(*own, open));
+        own.is_none_or(|own| own == worker) && !open.failed.contains(&worker)
             || self.held.keys().all(|worker| open.failed.contains(worker))
+    }
+
+    /// Whether a trial waits for this worker alone.
+    fn is_for(&self, worker: usize, open: &OpenTrial<T>) -> bool {
+        open.only == Some(worker)
+            && self.held.contains_key(&worker)
+            && !open.failed.contains(&worker)
+    }
+
+    /// Whether a result of this trial will come from this worker, if nothing fails.
+    pub fn expects(&self, worker: usize, trial: &T) -> bool {
+        self.in_flight_by().any(|(by, flying)| by == worker && flying == trial)
+            || self.waiting.values().any(|open| open.trial == *trial && self.is_for(worker, open))
     }
 
     /// The first trials that wait go to a worker, at most `most`, with consecutive tickets and
@@ -158,7 +180,8 @@ impl<T: Clone + PartialEq> Dispatch<T> {
         let ticket = self.next;
         self.held.get_mut(&worker)?.insert(ticket);
         self.next += 1;
-        self.in_flight.insert(ticket, (worker, OpenTrial { number, trial, failed: Vec::new() }));
+        let open = OpenTrial { number, trial, only: None, failed: Vec::new() };
+        self.in_flight.insert(ticket, (worker, open));
         Some(ticket)
     }
 
@@ -201,7 +224,7 @@ mod tests {
     #[test]
     fn a_share_has_consecutive_numbers() {
         let mut dispatch = Dispatch::default();
-        dispatch.offer([("a", 4), ("b", 5), ("x", 4)]);
+        dispatch.offer(None, [("a", 4), ("b", 5), ("x", 4)]);
         dispatch.admit(0);
         let share: Vec<u64> = dispatch.hand_out(0, 9).iter().map(|trial| trial.number).collect();
         assert_eq!(share, [4, 5], "the third is another guess of number 4");
@@ -211,13 +234,13 @@ mod tests {
     #[test]
     fn a_trial_that_fails_goes_to_each_other_worker_once() {
         let mut dispatch = Dispatch::default();
-        let ticket = dispatch.offer([("a", 0)]).start;
+        let ticket = dispatch.offer(None, [("a", 0)]).start;
         (0..3).for_each(|worker| dispatch.admit(worker));
         assert_eq!(dispatch.hand_out(0, 1).len(), 1);
         assert!(!dispatch.try_elsewhere(1, ticket), "worker 1 does not have it");
         assert!(dispatch.try_elsewhere(0, ticket));
         dispatch.withdraw();
-        let ticket = dispatch.offer([("a", 0)]).start;
+        let ticket = dispatch.offer(None, [("a", 0)]).start;
         assert!(dispatch.hand_out(0, 1).is_empty(), "not there again");
         assert_eq!(dispatch.hand_out(1, 1).len(), 1);
         assert_eq!(dispatch.finish(0, ticket), None, "the result of another one");
@@ -235,15 +258,36 @@ mod tests {
     fn a_trial_may_be_given_to_a_worker_on_which_it_failed() {
         let mut dispatch = Dispatch::default();
         (0..2).for_each(|worker| dispatch.admit(worker));
-        let ticket = dispatch.offer([("a", 0)]).start;
+        let ticket = dispatch.offer(None, [("a", 0)]).start;
         dispatch.hand_out(0, 1);
         assert!(dispatch.try_elsewhere(0, ticket));
         dispatch.withdraw();
-        dispatch.offer([("a", 0)]);
+        dispatch.offer(None, [("a", 0)]);
         assert!(dispatch.hand_out(0, 1).is_empty(), "it failed there");
         let given = dispatch.hand_to(0, "a", 0).unwrap();
         assert_eq!(dispatch.finish(0, given), Some(("a", vec![])));
         assert_eq!(dispatch.hand_to(7, "a", 0), None, "nobody knows worker 7");
+    }
+
+    #[test]
+    fn a_trial_for_one_worker_goes_to_another_only_if_that_one_cannot() {
+        let mut dispatch = Dispatch::default();
+        (0..2).for_each(|worker| dispatch.admit(worker));
+        dispatch.offer(Some(1), [("a", 0), ("b", 1)]);
+        dispatch.offer(None, [("x", 0)]);
+        let trials = |handed: Vec<HandedTrial<&'static str>>| -> Vec<&str> {
+            handed.into_iter().map(|handed| handed.trial).collect()
+        };
+        let mut lost = dispatch.clone();
+        assert_eq!(trials(dispatch.hand_out(0, 9)), ["x"]);
+        assert!(dispatch.hand_out(0, 9).is_empty() && dispatch.expects(1, &"a"));
+        assert_eq!(trials(dispatch.hand_out(1, 9)), ["a", "b"]);
+        assert!(dispatch.expects(1, &"a") && !dispatch.expects(0, &"a"));
+        assert!(dispatch.try_elsewhere(1, 0) && !dispatch.expects(1, &"a"));
+        assert_eq!(trials(dispatch.hand_out(0, 9)), ["a"]);
+        lost.lose(1);
+        assert!(!lost.expects(1, &"a"));
+        assert_eq!(trials(lost.hand_out(0, 9)), ["a", "b"]);
     }
 
     #[derive(Clone, Debug)]
@@ -272,10 +316,11 @@ mod tests {
         #[test]
         fn every_trial_has_exactly_one_result(
             count in 0..40_u64,
+            only in proptest::option::of(0..4_usize),
             happenings in proptest::collection::vec(happening(), 0..200),
         ) {
             let mut dispatch = Dispatch::default();
-            let tickets = dispatch.offer((0..count).map(|number| (number * 10, number)));
+            let tickets = dispatch.offer(only, (0..count).map(|number| (number * 10, number)));
             let (mut under_way, mut results) = (Vec::new(), BTreeMap::new());
             let mut alive = BTreeSet::new();
             for happened in happenings {

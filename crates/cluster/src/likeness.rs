@@ -12,8 +12,9 @@
 //!
 //! [`ERRORS`] standard errors are the half-width of the comparison: what differs by less may pass
 //! for alike. It is told. More values make it smaller, so they are taken where they cost little.
-//! Later checks compare fresh values, and pool the deviation over all checks. A node is set aside if
-//! it is unlike in two series of values: load of others, or one of many looks, shows once.
+//! Later checks compare fresh values, and pool the deviation over all checks.
+//!
+//! A node is set aside if it is unlike in two series of values. Load of others may show in one.
 //!
 //! *Limits.* Between two checks a node may become slow unnoticed.
 

@@ -28,6 +28,7 @@ use pinwise_measure::{
 use references::References;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::iter;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -231,10 +232,10 @@ impl Workers {
         trials: impl IntoIterator<Item = (Wanted, u64)>,
     ) -> Vec<Result<Measurement, MeasureError>> {
         self.dispatch.withdraw();
-        let tickets = self.dispatch.offer(trials);
+        let tickets = self.dispatch.offer(None, trials);
         let mut outcomes = BTreeMap::new();
         while (outcomes.len() as u64) < tickets.end - tickets.start {
-            if let Err(error) = self.hand_out(None) {
+            if let Err(error) = self.hand_out() {
                 return tickets
                     .map(|ticket| outcomes.remove(&ticket).unwrap_or_else(|| Err(error.clone())))
                     .collect();
@@ -251,8 +252,8 @@ impl Workers {
     /// Measures trials in real time until the first of them has a result. Each of the `rounds` goes
     /// to one node, which measures its trials one after the other. Meanwhile nodes that are free
     /// begin the others, in their order. What is in flight already is not begun again. `take` gets
-    /// each result when it comes, also of trials that were wanted earlier. Where `node` has the
-    /// first trial already, only its result counts.
+    /// each result when it comes, also of trials that were wanted earlier. If `node` is not lost, it
+    /// measures the first round, and only its result counts.
     ///
     /// # Errors
     /// No node is left; the user asked to stop.
@@ -264,53 +265,49 @@ impl Workers {
     ) -> Result<(), MeasureError> {
         let Some(first) = rounds.iter().flatten().next() else { return Ok(()) };
         // What came during a check is not measured once more.
-        let mut received: Vec<Wanted> = Vec::new();
-        let mut came = self.check_likeness(first, node, &mut |result| {
-            received.push((result.setting.clone(), result.effort));
+        let mut received: Vec<(usize, Wanted)> = Vec::new();
+        self.check_likeness(&mut |worker, result| {
+            received.push((worker, (result.setting.clone(), result.effort)));
             take(result);
         })?;
-        if came {
+        let named = |worker: &usize| node == Some(&self.workers[*worker].node);
+        let own = self.dispatch.workers().find(named);
+        let is_own = |worker: usize| own.is_none_or(|own| own == worker);
+        if received.iter().any(|(worker, trial)| is_own(*worker) && trial == first) {
             return Ok(());
         }
         self.dispatch.withdraw();
-        let in_flight = self.dispatch.in_flight().map(|(_, trial)| trial);
-        let new = to_begin(rounds, in_flight.chain(&received));
-        // Consecutive numbers stay together.
-        self.dispatch.offer(new.into_iter().flat_map(|round| round.into_iter().zip(0..)));
-        // The rest of a round goes to the node that began it, if that is free.
-        let own = self.workers.iter().position(|worker| node == Some(&worker.node));
-        while !came {
-            self.hand_out(own)?;
-            if let Some(result) = self.result() {
-                came = self.pass(result, first, node, take);
+        let begun = received.iter().map(|(worker, trial)| (*worker, trial));
+        let new = to_begin(rounds, own, self.dispatch.in_flight_by().chain(begun));
+        for (round, only) in new.into_iter().zip(iter::once(own).chain(iter::repeat(None))) {
+            // Consecutive numbers stay together.
+            self.dispatch.offer(only, round.into_iter().zip(0..));
+        }
+        loop {
+            self.hand_out()?;
+            let Some((worker, _, trial, outcome)) = self.result() else { continue };
+            let expected = own.is_some_and(|own| self.dispatch.expects(own, first));
+            let came = trial == *first && (is_own(worker) || !expected);
+            take(self.node_result(worker, trial, outcome));
+            if came {
+                return self.hand_out();
             }
         }
-        self.hand_out(None)
     }
 
-    /// Passes a result on. True if it is that of the trial `first`, as [`Self::measure_first`]
-    /// wants it.
-    fn pass(
+    /// A result that names its node.
+    fn node_result(
         &self,
-        (worker, _, trial, outcome): WorkerResult,
-        first: &Wanted,
-        node: Option<&str>,
-        take: &mut dyn FnMut(NodeResult),
-    ) -> bool {
-        let by = self.workers[worker].node.clone();
-        let comes = node.filter(|node| *node != by).is_some_and(|node| {
-            self.dispatch
-                .in_flight_by()
-                .any(|(worker, trial)| trial == first && self.workers[worker].node == node)
-        });
-        let came = trial == *first && !comes;
-        let (setting, effort) = trial;
+        worker: usize,
+        (setting, effort): Wanted,
+        outcome: Result<Measurement, MeasureError>,
+    ) -> NodeResult {
+        let node = self.workers[worker].node.clone();
         let outcome = outcome.map_err(|error| MeasureError {
-            message: format!("node {by}: {}", error.message),
+            message: format!("node {node}: {}", error.message),
             ..error
         });
-        take(NodeResult { node: by, setting, effort, outcome });
-        came
+        NodeResult { node, setting, effort, outcome }
     }
 
     /// The user asked to stop, or no node is left.
@@ -325,32 +322,25 @@ impl Workers {
         Err(MeasureError::new(Retry::Never, format!("no node is left that measures{last}")))
     }
 
-    /// Gives trials that wait to workers that are idle, each a fair share, `own` first.
-    fn hand_out(&mut self, own: Option<usize>) -> Result<(), MeasureError> {
+    /// Gives trials that wait to workers that are idle, each a fair share.
+    fn hand_out(&mut self) -> Result<(), MeasureError> {
         self.check()?;
         if self.dispatch.waiting() == 0 {
             return Ok(());
         }
-        let mut idle = self.dispatch.idle();
-        idle.sort_by_key(|worker| Some(*worker) != own);
+        let idle = self.dispatch.idle();
         for (place, &worker) in idle.iter().enumerate() {
             let share = self.dispatch.waiting().div_ceil(idle.len() - place);
             // In real time what belongs together has consecutive numbers.
-            self.hand_to(
-                worker,
-                self.workers[worker].width().map_or(usize::MAX, |most| share.min(most)),
-            );
+            let most = self.workers[worker].width().map_or(usize::MAX, |most| share.min(most));
+            let handed = self.dispatch.hand_out(worker, most);
+            if let Some(first) = handed.first() {
+                let (ticket, number) = (first.ticket, first.number);
+                let trials = handed.into_iter().map(|handed| handed.trial).collect();
+                self.send(worker, ToWorker::Measure { ticket, number, trials });
+            }
         }
         Ok(())
-    }
-
-    fn hand_to(&mut self, worker: usize, most: usize) {
-        let handed = self.dispatch.hand_out(worker, most);
-        if let Some(first) = handed.first() {
-            let (ticket, number) = (first.ticket, first.number);
-            let trials = handed.into_iter().map(|handed| handed.trial).collect();
-            self.send(worker, ToWorker::Measure { ticket, number, trials });
-        }
     }
 
     /// The next result that counts, with its worker, ticket and trial. `None`: there is none yet.

@@ -15,21 +15,25 @@ pub struct NodeResult {
     pub outcome: Result<Measurement, MeasureError>,
 }
 
-/// What of `rounds` is to be begun. Each trial in flight stands for one of them, which is not begun
-/// again. A round of which nothing is left stays as an empty one.
-pub fn to_begin<'a, T: Clone + PartialEq + 'a>(
+/// What of `rounds` is to be begun. Each trial that a node has `begun` stands for one of them, which
+/// is not begun again. If a `node` measures the first round, only its own stand for trials there. A
+/// round of which nothing is left stays as an empty one.
+pub fn to_begin<'a, T: Clone + PartialEq + 'a, N: PartialEq>(
     rounds: &[Vec<T>],
-    in_flight: impl IntoIterator<Item = &'a T>,
+    node: Option<N>,
+    begun: impl IntoIterator<Item = (N, &'a T)>,
 ) -> Vec<Vec<T>> {
-    let mut flying: Vec<&T> = in_flight.into_iter().collect();
-    let mut begins = |trial: &&T| match flying.iter().position(|flying| flying == trial) {
-        Some(place) => {
-            flying.swap_remove(place);
-            false
-        }
-        None => true,
-    };
-    rounds.iter().map(|round| round.iter().filter(&mut begins).cloned().collect()).collect()
+    let mut begun: Vec<(N, &T)> = begun.into_iter().collect();
+    let mut left = Vec::new();
+    for (number, round) in rounds.iter().enumerate() {
+        let node = node.as_ref().filter(|_| number == 0);
+        let mut begins = |trial: &&T| {
+            let stands = |(by, begun): &(N, &T)| begun == trial && node.is_none_or(|own| by == own);
+            begun.iter().position(stands).map(|place| begun.swap_remove(place)).is_none()
+        };
+        left.push(round.iter().filter(&mut begins).cloned().collect());
+    }
+    left
 }
 
 #[cfg(test)]
@@ -37,11 +41,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_trial_in_flight_stands_for_one() {
+    fn each_trial_that_has_begun_stands_for_one() {
         let rounds = [vec!['a', 'b'], vec!['b', 'a'], vec!['a']];
-        assert_eq!(to_begin(&rounds, []), rounds);
-        assert_eq!(to_begin(&rounds, &['a', 'b', 'c']), [vec![], vec!['b', 'a'], vec!['a']]);
-        let left = to_begin(&rounds, &['a', 'a', 'a']);
+        assert_eq!(to_begin(&rounds, None, [(0, &'c')]), rounds);
+        let left = to_begin(&rounds, None, [(0, &'a'), (0, &'b'), (1, &'c')]);
+        assert_eq!(left, [vec![], vec!['b', 'a'], vec!['a']]);
+        let left = to_begin(&rounds, None, [(0, &'a'), (1, &'a'), (2, &'a')]);
         assert_eq!(left, [vec!['b'], vec!['b'], vec![]]);
+    }
+
+    #[test]
+    fn no_other_node_stands_in_for_the_one_that_measures_a_round() {
+        let rounds = [vec!['a', 'b'], vec!['b', 'a']];
+        let left = to_begin(&rounds, Some(0), [(1, &'a'), (0, &'b'), (0, &'b')]);
+        assert_eq!(left, [vec!['a'], vec![]]);
     }
 }

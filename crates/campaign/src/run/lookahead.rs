@@ -147,13 +147,15 @@ impl<'a> Lookahead<'a> {
         if found.is_none() {
             // What has arrived and is wanted again later is not measured once more.
             let known = self.arrived.iter().map(|(_, result)| result);
-            let known: Vec<(Setting, Effort)> =
-                known.map(|result| (result.setting.clone(), result.effort)).collect();
+            let known: Vec<(&str, (Setting, Effort))> = known
+                .map(|result| (&*result.node, (result.setting.clone(), result.effort)))
+                .collect();
             let wanted: Vec<Vec<(Setting, Effort)>> = rounds
                 .into_iter()
                 .map(|round| round.into_iter().map(|one| (one.setting, one.effort)).collect())
                 .collect();
-            let mut wanted = to_begin(&wanted, &known);
+            let known = known.iter().map(|(node, trial)| (*node, trial));
+            let mut wanted = to_begin(&wanted, node.as_deref(), known);
             wanted[0].insert(0, (trial.setting.clone(), trial.effort));
             let mut kept = Ok(());
             let arrived = &mut self.arrived;

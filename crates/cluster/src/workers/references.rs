@@ -1,7 +1,7 @@
 //! All nodes measure one setting, at the start and now and then. Those that differ in two series of
 //! values are set aside.
 
-use super::{NodeDifference, NodeLoss, Wanted, WorkerResult, Workers};
+use super::{NodeDifference, NodeLoss, Wanted, Workers};
 use crate::likeness::{CHECK_EVERY, NodeLikeness, NodeScatter, REFERENCES};
 use crate::message::ToWorker;
 use pinwise_measure::{Effort, MeasureError, NodeResult, ProgramNote, Setting};
@@ -60,35 +60,29 @@ impl Workers {
         let (tickets, scatter) = (BTreeSet::new(), NodeScatter::default());
         let (since, checks, last) = (u64::MAX, 0, None);
         self.references = Some(References { trial, tickets, since, scatter, checks, last });
-        self.check_likeness(&(setting.clone(), effort), None, &mut |_| ()).map(drop)
+        self.check_likeness(&mut |_, _| ())
     }
 
-    /// Checks whether nodes are still alike, if it is time. Passes results of other trials on. True
-    /// if that of the trial `first` was among them.
+    /// Checks whether nodes are still alike, if it is time. `take` gets the results of other trials,
+    /// with their workers.
     pub(super) fn check_likeness(
         &mut self,
-        first: &Wanted,
-        node: Option<&str>,
-        take: &mut dyn FnMut(NodeResult),
-    ) -> Result<bool, MeasureError> {
+        take: &mut dyn FnMut(usize, NodeResult),
+    ) -> Result<(), MeasureError> {
         let mut judged: Vec<usize> = self.dispatch.workers().collect();
         let due = CHECK_EVERY * judged.len() as u64;
         let Some(mut known) = self.references.take_if(|known| known.since >= due) else {
-            return Ok(false);
+            return Ok(());
         };
         known.since = 0;
         self.references = Some(known);
         if judged.len() < 2 {
-            return Ok(false);
+            return Ok(());
         }
-        let mut came = false;
-        let mut pass = |workers: &Self, result: WorkerResult| {
-            came |= workers.pass(result, first, node, take);
-        };
-        let mut series = self.measure_references(&mut judged, &mut pass)?;
+        let mut series = self.measure_references(&mut judged, take)?;
         if !series.unlike.is_empty() {
             // What others took from a node for a moment sets no node aside.
-            let fresh = self.measure_references(&mut judged, &mut pass)?;
+            let fresh = self.measure_references(&mut judged, take)?;
             let before = series.unlike;
             let twice = |(node, _): &(usize, f64)| before.iter().any(|(other, _)| other == node);
             series = ReferenceSeries {
@@ -114,15 +108,15 @@ impl Workers {
             known.checks += 1;
             known.last = missed.map(|missed| (left, wanted, missed));
         }
-        Ok(came)
+        Ok(())
     }
 
     /// Measures the setting on the nodes that are judged, as often as their differences ask for.
-    /// `pass` gets the results of other trials. Nodes that are lost meanwhile are no longer judged.
+    /// `take` gets the results of other trials. Nodes that are lost meanwhile are no longer judged.
     fn measure_references(
         &mut self,
         judged: &mut Vec<usize>,
-        pass: &mut dyn FnMut(&Self, WorkerResult),
+        take: &mut dyn FnMut(usize, NodeResult),
     ) -> Result<ReferenceSeries, MeasureError> {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         let mut asked: BTreeMap<usize, usize> = BTreeMap::new();
@@ -155,10 +149,10 @@ impl Workers {
                 wanted += 1;
                 continue;
             }
-            let Some(result) = self.result() else { continue };
-            if !self.references.as_ref().is_some_and(|known| known.has(result.1)) {
-                pass(self, result);
-            } else if let (worker, _, _, Ok(measured)) = result {
+            let Some((worker, ticket, trial, outcome)) = self.result() else { continue };
+            if !self.references.as_ref().is_some_and(|known| known.has(ticket)) {
+                take(worker, self.node_result(worker, trial, outcome));
+            } else if let Ok(measured) = outcome {
                 values.entry(worker).or_default().push(measured.performance);
                 longest = longest.max(measured.duration);
             }

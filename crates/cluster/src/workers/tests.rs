@@ -230,6 +230,30 @@ fn a_node_that_was_slow_for_a_moment_stays() {
     assert!(matches!(notes[..], [ProgramNote::NodesAlike { checks: 1, .. }]), "{notes:?}");
 }
 
+/// Another node has the same trial under way for a later round, and nobody else is free.
+#[test]
+fn what_another_node_measures_is_not_the_rest_of_a_round() {
+    let mut all = workers(&[|_, _| Ok(0.0), |_, _| Ok(1.0)]);
+    for own in ["n0", "n1", "n0", "n1"] {
+        for worker in 0..2 {
+            all.dispatch.offer(Some(worker), [(pinned(5), 0), (pinned(6), 1)]);
+        }
+        all.hand_out().unwrap();
+        let mut by = Vec::new();
+        let rounds = [vec![pinned(6)], vec![pinned(5), pinned(6)]];
+        all.measure_first(&rounds, Some(own), &mut |result| {
+            by.push((result.node, result.setting == pinned(6).0));
+        })
+        .unwrap();
+        assert_eq!(by.last(), Some(&(own.to_owned(), true)), "{by:?}");
+        // What is left of it.
+        while all.dispatch.in_flight().count() + all.dispatch.waiting() > 0 {
+            drop(all.result());
+            all.hand_out().unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_round_is_measured_on_one_node() {
     let mut all = workers(&[|_, _| Ok(0.0), |_, _| Ok(1.0), |_, _| Ok(2.0)]);
@@ -244,8 +268,9 @@ fn a_round_is_measured_on_one_node() {
     all.measure_first(&rounds, None, &mut |result| made = keep(result)).unwrap();
     while made < 24 {
         if let Some(result) = all.result() {
-            all.pass(result, &round[0], None, &mut |result| made = keep(result));
-            all.hand_out(None).unwrap();
+            let (worker, _, trial, outcome) = result;
+            made = keep(all.node_result(worker, trial, outcome));
+            all.hand_out().unwrap();
         }
     }
     let of = |node: &str| -> Vec<Wanted> {
