@@ -5,6 +5,7 @@ mod command;
 mod events;
 mod help;
 mod machine;
+mod memory_argument;
 mod node_arguments;
 mod number_argument;
 mod output;
