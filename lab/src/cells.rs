@@ -1,6 +1,7 @@
 //! The Metis tables as something to search in: a cell is an arm, measuring it is looking it up.
 
 use crate::metis::{MetisProgram, MetisTable};
+use pinwise_measure::MemoryPolicy;
 use pinwise_threads::{Arm, JointSearch, Objective};
 use pinwise_topology::Random;
 use std::error::Error;
@@ -69,7 +70,8 @@ impl Host {
             "BW_ROUND_ROBIN_HWCS" => (self.packages.min(threads), threads.div_ceil(per_core)),
             _ => return None,
         };
-        Some(Arm { threads, cores, packages, free: policy == "NONE" })
+        let free = policy == "NONE";
+        Some(Arm { threads, cores, packages, free, memory: MemoryPolicy::Leave })
     }
 }
 

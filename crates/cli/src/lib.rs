@@ -5,6 +5,7 @@ mod command;
 mod events;
 mod help;
 mod machine;
+mod memory_argument;
 mod node_arguments;
 mod number_argument;
 mod output;
@@ -20,6 +21,10 @@ mod store;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+/// Without memory pinwise ends with one line, and its guardian puts everything back.
+#[global_allocator]
+static ALLOCATOR: pinwise_linux::ExitingAllocator = pinwise_linux::ExitingAllocator;
 
 /// Find how many threads a program should run and where, and how far that is from the best possible
 #[derive(Parser)]

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, tool, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
 /// Sizes of the disks that become full, in KiB.
@@ -22,6 +22,9 @@ const CLOCKS: u32 = 5;
 
 /// How often a process is stopped while threads are pinned.
 const STOPS: u32 = 5;
+
+/// Limits of the address space above the least with which pinwise starts, in steps of 1 MB.
+const MEMORIES: u32 = 9;
 
 /// An end with a result or a clear error.
 fn check_end(output: &Output, what: &str) {
@@ -122,6 +125,40 @@ fn few_descriptors_end_with_a_reason_and_every_affinity_as_it_was() {
         check_end(&output, &format!("{limit} descriptors"));
         wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
     }
+}
+
+#[test]
+fn little_memory_ends_with_one_line_and_every_affinity_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let limited = |kilobytes: u32, words: &[&std::ffi::OsStr]| {
+        let limit = "ulimit -c 0; ulimit -v \"$0\" && exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", limit, &kilobytes.to_string(), PINWISE]).args(words);
+        command.env("XDG_DATA_HOME", folder.path()).output().unwrap()
+    };
+    // The loader of programs knows no better than to crash.
+    let starts = |kilobytes: &u32| {
+        limited(*kilobytes, &["campaign".as_ref(), "--help".as_ref()]).status.success()
+    };
+    let least = (1..400).map(|megabytes| megabytes << 10).find(starts).expect("it starts");
+    let place = target.place("1s");
+    let words: Vec<&std::ffi::OsStr> = place.get_args().collect();
+    let mut refused = 0;
+    for step in 0..MEMORIES {
+        let output = limited(least + (step << 10), &words);
+        let what = format!("{step} MB more than {least} kB");
+        check_end(&output, &what);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let without = said.lines().filter(|line| line.starts_with("pinwise: out of memory: "));
+        let without = without.count();
+        assert!(without <= 1 && !said.contains("memory allocation of"), "{what}: {said}");
+        refused += without;
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
+    }
+    println!("{refused} of {MEMORIES} runs were refused memory");
+    assert!(refused > 0);
 }
 
 #[test]
@@ -301,6 +338,183 @@ fn a_process_that_proc_hides_is_refused_and_own_programs_are_placed() {
     }
     assert!(said.contains("there is no process") && said.contains("hidden 2\n"), "{said}");
     assert!(said.contains("own 0\n"), "{said}");
+}
+
+/// Works until it is ended, or for a minute of CPU time.
+const WORKS: &str = "ulimit -t 60; while :; do :; done";
+
+/// `pinwise place` on processes, by the CPU time of the first.
+fn place_all(programs: &[&Program], budget: &str, folder: &Path) -> Command {
+    let metric = format!("file:/proc/{}/stat:^(?:\\S+ ){{13}}(\\d+)", programs[0].pid());
+    let mut command = Command::new(PINWISE);
+    command.args(["place", "--counter", "--metric", &metric, "--budget", budget, "--store"]);
+    command.arg(folder.join("pinwise.db")).env("XDG_DATA_HOME", folder);
+    for program in programs {
+        command.args(["--pid", &program.pid().to_string()]);
+    }
+    command
+}
+
+/// Works until it is told to become another program, which works too. The first thread does that,
+/// or with a word one of its two others.
+const BECOMES_ANOTHER: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+static char *program;
+static void become(int none) { char *words[] = {program, "again", 0}; execv(program, words); }
+static void *work(void *none) { for (volatile long i = 0;; i++); }
+int main(int count, char **words) {
+  pthread_t thread;
+  sigset_t one;
+  program = words[0];
+  alarm(60);
+  if (count > 1 && !strcmp(words[1], "again")) work(0);
+  signal(SIGUSR1, become);
+  if (count == 1) work(0);
+  for (int i = 0; i < 2; i++) pthread_create(&thread, 0, work, 0);
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &one, 0);
+  pthread_join(thread, 0);
+}
+"#;
+
+#[test]
+fn a_program_that_becomes_another_while_it_is_pinned_gets_its_affinity_back() {
+    let Some(compiler) = tool("gcc") else { return };
+    let folder = TempDir::new().unwrap();
+    let [source, built] = ["becomes.c", "becomes"].map(|name| folder.path().join(name));
+    std::fs::write(&source, BECOMES_ANOTHER).unwrap();
+    let mut compile = Command::new(compiler);
+    assert!(compile.args(["-pthread", "-o"]).args([&built, &source]).status().unwrap().success());
+    let other = Program::start(Command::new("sh").args(["-c", WORKS]));
+    for (threads, words) in [(1, &[][..]), (3, &["another"])] {
+        let becoming = Program::start(Command::new(&built).args(words));
+        let now = || affinities(becoming.pid());
+        wait_until(PATIENCE, "its threads", || now().len() == threads);
+        let before = now().into_values().next();
+        let mut place = place_all(&[&other, &becoming], "10m", folder.path());
+        let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::null()));
+        // Stopped with pins on all that work, so that they are there when it becomes another.
+        wait_until(PATIENCE, "pins", || {
+            let pinned =
+                || now().into_values().filter(|mask| Some(mask) != before.as_ref()).count();
+            if pinned() < threads.div_ceil(2) {
+                return false;
+            }
+            signal(place.pid(), Signal::STOP);
+            let all = pinned() >= threads.div_ceil(2);
+            if !all {
+                signal(place.pid(), Signal::CONT);
+            }
+            all
+        });
+        signal(becoming.pid(), Signal::USR1);
+        let command = format!("/proc/{}/cmdline", becoming.pid());
+        let is_another = || std::fs::read_to_string(&command).unwrap().contains("again");
+        wait_until(PATIENCE, "the other program", is_another);
+        assert_ne!(now().into_values().next(), before, "it keeps the pin of its thread");
+        signal(place.pid(), Signal::CONT);
+        signal(place.pid(), Signal::INT);
+        let code = place.ended(PATIENCE).code();
+        assert!(matches!(code, Some(1 | 130)), "{code:?}");
+        wait_until(PATIENCE, "the original affinity", || now().into_values().next() == before);
+    }
+}
+
+/// Two threads work. The first one makes threads that live for 100 us, one after the other.
+const BRIEF_THREADS: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+static void work(long microseconds) {
+  struct timespec begin, now;
+  long passed;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    passed = (now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000;
+  } while (passed < microseconds);
+}
+static void *brief(void *none) { work(100); return none; }
+static void *worker(void *none) { for (;;) work(1000); return none; }
+int main(void) {
+  pthread_t thread;
+  alarm(60);
+  for (int i = 0; i < 2; i++) pthread_create(&thread, 0, worker, 0);
+  for (;;) { pthread_create(&thread, 0, brief, 0); pthread_join(thread, 0); }
+}
+"#;
+
+#[test]
+fn threads_that_live_for_100_us_are_left_alone_and_the_others_put_back() {
+    let Some(compiler) = tool("gcc") else { return };
+    let folder = TempDir::new().unwrap();
+    let [source, built] = ["brief.c", "brief"].map(|name| folder.path().join(name));
+    std::fs::write(&source, BRIEF_THREADS).unwrap();
+    let mut compile = Command::new(compiler);
+    assert!(compile.args(["-pthread", "-o"]).args([&built, &source]).status().unwrap().success());
+    let program = Program::start(&mut Command::new(&built));
+    // The first three live as long as the program.
+    let lasting = || affinities(program.pid()).into_iter().take(3).collect::<Vec<_>>();
+    wait_until(PATIENCE, "its threads", || lasting().len() == 3);
+    let before = lasting();
+    let output = place_all(&[&program], "4s", folder.path()).output().unwrap();
+    check_end(&output, "place");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || said.lines().last().unwrap().starts_with("pinwise: "));
+    wait_until(PATIENCE, "the original affinities", || lasting() == before);
+    // Also what it made meanwhile has what its process has.
+    let cpus = &before[0].1;
+    let free = || affinities(program.pid()).values().all(|mask| mask == cpus);
+    wait_until(PATIENCE, "free threads", free);
+}
+
+#[test]
+fn a_file_system_that_becomes_read_only_keeps_what_was_measured() {
+    let Some(unshare) = tool("unshare") else { return };
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mut place = target.place("10m");
+    place.env_remove("XDG_DATA_HOME");
+    // The last word is the store: another one comes after it.
+    let words: Vec<_> = place.get_args().collect();
+    let script = r#"disk=$1; pinwise=$2; shift 2
+        mount -t tmpfs none "$disk" || exit 9
+        export XDG_DATA_HOME="$disk"
+        store=$disk/p.db
+        "$pinwise" "$@" "$store" >/dev/null & place=$!
+        made() { "$pinwise" campaign list --json --store "$store" 2>/dev/null; }
+        until made | grep -q '"measurements": [1-9]'; do kill -0 $place || exit 8; done
+        mount -o remount,ro "$disk" 2>/dev/null && echo "remounted too early" >&2
+        kill -INT $place; wait $place; echo "ended $?" >&2
+        mount -o remount,ro "$disk" || exit 7
+        "$pinwise" campaign resume 1 --store "$store" >/dev/null; echo "resumed $?" >&2
+        exec "$pinwise" campaign export 1 --format json --store "$store""#;
+    let output = Command::new(unshare)
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(&disk)
+        .arg(PINWISE)
+        .args(&words[..words.len() - 1])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(9) {
+        return not_judged("this user may not mount a disk");
+    }
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert!(said.contains("ended 130\n") && !said.contains("too early"), "{said}");
+    assert!(said.contains("Read-only") && said.contains("resumed 1\n"), "{said}");
+    let campaign: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!campaign["records"].as_array().unwrap().is_empty(), "{campaign}");
+    wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
 }
 
 /// The effective capabilities that a file like `/proc/PID/status` shows.

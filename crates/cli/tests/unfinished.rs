@@ -200,7 +200,7 @@ fn a_search_for_number_and_placement_that_was_stopped_has_no_plan() {
     let mut store = Store::open(&path).unwrap();
     let command = vec!["encoder".to_owned(), "{n}".to_owned()];
     let program = ThreadsProgram::Here(HostProgram { command, ..HostProgram::default() });
-    let request = TuneRequest { threads: ThreadsRequest::new(program), plan: None };
+    let request = TuneRequest { threads: ThreadsRequest::new(program), plan: None, memory: None };
     // Stopped before its first part.
     let new = NewCampaign {
         kind: Kind::Tune,

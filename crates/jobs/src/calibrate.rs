@@ -385,7 +385,7 @@ impl Strategy for ProbeRounds {
             return Step::Stop;
         };
         Step::Measure(Trial {
-            setting: Setting::Threads(ThreadCount { n: Some(n), placed: None }),
+            setting: Setting::Threads(ThreadCount::unpinned(Some(n))),
             purpose: Purpose::Other,
             effort: Effort { windows: 1.0 },
         })

@@ -2,7 +2,7 @@
 
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::{Failure, JobError, Kept, Remedy};
-use crate::events::Events;
+use crate::events::{Events, note};
 use crate::job::{Caller, Job};
 use crate::leftovers::put_back_leftovers;
 use crate::open_subject::{
@@ -200,6 +200,9 @@ impl Job for CoschedRequest {
         events: &mut dyn Events,
     ) -> Result<CoschedAnswer, JobError> {
         let PreparedCosched { request, mut testbed } = ready;
+        for about in testbed.notes() {
+            note(events, about)?;
+        }
         let known = store.records(info.id)?;
         let mut search = CoschedSearch::new(request.question.clone()).after(known.len());
         let budget = request.budget();

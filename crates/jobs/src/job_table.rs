@@ -245,7 +245,7 @@ mod tests {
             ..HostProgram::default()
         });
         let threads = ThreadsRequest::new(program);
-        let tune = TuneRequest { threads: threads.clone(), plan: None };
+        let tune = TuneRequest { threads: threads.clone(), plan: None, memory: None };
         let here = ThreadsProgram::Here(HostProgram {
             command: ["true", "{n}"].map(str::to_owned).to_vec(),
             ..HostProgram::default()
@@ -365,7 +365,7 @@ mod tests {
         }));
         let caller = Caller::default();
         let place = PlaceRequest { plan: plan.clone(), ..request() };
-        let tune = TuneRequest { threads, plan };
+        let tune = TuneRequest { threads, plan, memory: None };
         for error in [
             place.prepare(&caller, &store, &mut Silent).err().unwrap(),
             tune.prepare(&caller, &store, &mut Silent).err().unwrap(),

@@ -14,8 +14,8 @@ use pinwise_campaign::{
     TrialRounds, settled,
 };
 use pinwise_measure::{
-    Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
-    value_or_text,
+    Effort, Measurement, MemoryPolicy, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit,
+    starved, value_or_text,
 };
 use pinwise_placement::{
     Budget, ComparedRounds, Gain, GainRule, LastComparisonNote, LastComparisonVerdict, Unmeasured,
@@ -59,6 +59,9 @@ pub struct LastComparisonQuestion {
     pub as_default: bool,
     /// The placement of `n`, if it has one.
     pub placed: Option<Assignment>,
+    /// Where memory lies with this placement.
+    #[serde(default, skip_serializing_if = "MemoryPolicy::is_leave")]
+    pub memory: MemoryPolicy,
     /// The time of the comparison. It makes one round in any case.
     pub time: Duration,
     /// Windows of a measurement.
@@ -190,7 +193,7 @@ impl LastComparisonQuestion {
 
     /// The way that a record measured.
     fn way(&self, record: &Record) -> Option<usize> {
-        let Setting::Threads(ThreadCount { n, placed }) = &record.trial.setting else {
+        let Setting::Threads(ThreadCount { n, placed, .. }) = &record.trial.setting else {
             return None;
         };
         self.ways().into_iter().position(|way| match way {
@@ -491,7 +494,8 @@ impl LastComparisonSearch<'_> {
     /// A window of a way.
     fn trial(&self, way: Way) -> Trial {
         let placed = self.question.placed.clone().filter(|_| way == Way::Placed).map(Placed::At);
-        let count = ThreadCount { n: self.question.number(way), placed };
+        let memory = if placed.is_some() { self.question.memory } else { MemoryPolicy::Leave };
+        let count = ThreadCount { n: self.question.number(way), placed, memory };
         Trial {
             setting: Setting::Threads(count),
             purpose: Purpose::Final,

@@ -128,25 +128,31 @@ pub(crate) fn prepare_search(
 /// Checks that the memory of the subject can be where the request wants it. With one node it always
 /// is.
 fn prepare_memory(request: &mut PlacementRequest, events: &mut dyn Events) -> Result<(), JobError> {
-    let policy = request.memory;
-    let refused = match request.subject {
-        _ if policy.is_leave() => return Ok(()),
-        Subject::Simulated(_) => Some("a model has no memory nodes: leave --memory out"),
-        Subject::Pids(_) | Subject::Tree(_) | Subject::Cgroup(_)
-            if policy == MemoryPolicy::Interleave =>
-        {
-            Some("interleave needs a program that pinwise starts: use -- CMD, or --memory follow")
-        }
-        _ => None,
-    };
-    if let Some(refused) = refused {
-        return Err(JobError::usage(refused));
+    if matches!(request.subject, Subject::Simulated(_)) && !request.memory.is_leave() {
+        return Err(JobError::usage("a model has no memory nodes: leave --memory out"));
     }
-    if whole_machine()?.memory_nodes().len() < 2 {
-        request.memory = MemoryPolicy::Leave;
-        note(events, ProgramNote::OneMemoryNode)?;
-    }
+    let runs = matches!(request.subject, Subject::Pids(_) | Subject::Tree(_) | Subject::Cgroup(_));
+    request.memory = usable_memory(request.memory, runs, events)?;
     Ok(())
+}
+
+/// The policy, or [`MemoryPolicy::Leave`] where the machine has one node. `runs`: pinwise does not
+/// start the program for each placement.
+pub(crate) fn usable_memory(
+    policy: MemoryPolicy,
+    runs: bool,
+    events: &mut dyn Events,
+) -> Result<MemoryPolicy, JobError> {
+    if policy == MemoryPolicy::Interleave && runs {
+        return Err(JobError::usage(
+            "interleave needs a program that pinwise starts: use -- CMD, or --memory follow",
+        ));
+    }
+    if !policy.is_leave() && whole_machine()?.memory_nodes().len() < 2 {
+        note(events, ProgramNote::OneMemoryNode)?;
+        return Ok(MemoryPolicy::Leave);
+    }
+    Ok(policy)
 }
 
 /// Returns `checked`. Before an error it reports threads that are left alone or keep to some CPUs.

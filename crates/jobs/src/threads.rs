@@ -107,6 +107,7 @@ impl Job for ThreadsRequest {
         question.check_output(None)?;
         if let (ThreadsProgram::Here(program), None) = (&question.request.program, &nodes) {
             program.note_awaited_file(events)?;
+            program.note_forgotten(&machine, events)?;
         }
         let asked = serde_json::to_value(&question)?;
         let new = question.campaign(Self::KIND, machine, asked, caller);

@@ -20,7 +20,9 @@ use crate::last_comparison::{
     ComparedNumbers, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
 use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch, counts_ended_threads};
+use crate::placement_request::PlacementRequest;
 use crate::plan_file;
+use crate::prepare_placement::usable_memory;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored_campaign;
 use crate::threads::{
@@ -30,10 +32,10 @@ use crate::threads::{
 pub(crate) use on_nodes::serve_tuned;
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
-use pinwise_measure::{ProgramNote, optional_value_or_text, values_or_text};
+use pinwise_measure::{MemoryPolicy, ProgramNote, optional_value_or_text, values_or_text};
 use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
-    PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
+    PlanNote, PlanOrigin, PlannedMemory, PlannedNumber, TunePart, Unmeasured, Way,
 };
 use pinwise_present::{
     Files, NoPlacement, Planned, Summary, TuneVerdict, Unfinished, tagged_tune_notes,
@@ -60,6 +62,10 @@ pub struct TuneRequest {
     pub threads: ThreadsRequest,
     /// The path of the plan. `None`: beside the store.
     pub plan: Option<PathBuf>,
+    /// The memory policy to try besides leaving memory where it is. `None`: all that apply to a
+    /// program that pinwise starts, none for one that goes on running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryPolicy>,
 }
 
 /// A request as stores have it.
@@ -70,13 +76,15 @@ struct StoredTuneRequest {
     #[serde(default)]
     default: Option<u32>,
     plan: Option<PathBuf>,
+    #[serde(default)]
+    memory: Option<MemoryPolicy>,
 }
 
 impl From<StoredTuneRequest> for TuneRequest {
     fn from(stored: StoredTuneRequest) -> Self {
-        let StoredTuneRequest { mut threads, default, plan } = stored;
+        let StoredTuneRequest { mut threads, default, plan, memory } = stored;
         threads.default = default.or(threads.default);
-        Self { threads, plan }
+        Self { threads, plan, memory }
     }
 }
 
@@ -276,6 +284,7 @@ impl Job for TuneRequest {
         let plan = self.plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { plan, ..self.clone() };
         on_nodes::check(&self.threads)?;
+        check_memory(&self, events)?;
         let nodes = ThreadsOnNodes::start(&self.threads, caller, events)?;
         let (question, machine) = number_question(&self, nodes.as_ref())?;
         question.check_output(None)?;
@@ -360,6 +369,24 @@ impl Job for TuneRequest {
             TuneConclusion::deserialize(conclusion).ok()?;
         Some(Summary::Tune { verdict: choice, n, gain })
     }
+}
+
+/// Checks that the memory of the program can lie where the request wants to try it.
+fn check_memory(request: &TuneRequest, events: &mut dyn Events) -> Result<(), JobError> {
+    let (threads, Some(policy)) = (&request.threads, request.memory) else { return Ok(()) };
+    if threads.on.is_some() && !policy.is_leave() {
+        return Err(JobError::usage(
+            "--memory is not known on several nodes: leave it or --on out",
+        ));
+    }
+    let runs = matches!(&threads.program, ThreadsProgram::Here(program) if program.set.is_some());
+    usable_memory(policy, runs, events).map(drop)
+}
+
+/// Where memory lay in the search for a placement.
+fn memory_of(placed: &CampaignInfo) -> Result<MemoryPolicy, JobError> {
+    let request: PlacementRequest = stored_campaign::question(placed)?;
+    Ok(request.memory)
 }
 
 /// The question of the search for the number alone.
@@ -505,6 +532,7 @@ fn plan(
                 Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome);
             if let Some(plan) = &mut plan {
                 plan.counts_ended_threads = counts_ended_threads(info)?;
+                plan.memory = PlannedMemory::new(memory_of(info)?, &info.new.machine, &plan.cpus());
             }
             plan
         }
@@ -623,7 +651,7 @@ mod tests {
             default: Some(1),
             ..ThreadsRequest::new(program)
         };
-        TuneRequest { threads, plan: None }
+        TuneRequest { threads, plan: None, memory: None }
     }
 
     #[test]
@@ -656,6 +684,7 @@ mod tests {
             as_default: false,
             default_known: None,
             placed: None,
+            memory: MemoryPolicy::Leave,
             time: Duration::ZERO,
             windows: 1.0,
             precision: None,

@@ -504,6 +504,21 @@ fn is_refused(set: Result<(), AffinityError>) -> bool {
     !matches!(set, Ok(()) | Err(AffinityError::Gone(_)))
 }
 
+/// Whether a first thread that was never pinned may be one that was. A thread that becomes another
+/// program (exec) takes the number of the first one, keeps its pin, and ends all others.
+fn became_first(id: ThreadId, entries: &[GuardianEntry], touched: &TouchedThreads<'_>) -> bool {
+    if id.tid != id.pid.main() || touched.has(id) {
+        return false;
+    }
+    let mut pinned = touched.iter().filter(|(other, _)| other.pid == id.pid).peekable();
+    let others_ended = pinned.peek().is_some() && pinned.all(|(other, _)| !other.alive());
+    let has_other = |entry: &GuardianEntry| {
+        matches!(entry, GuardianEntry::Process { pid, mask, .. }
+            if *pid == id.pid && affinity::own(id.tid).is_ok_and(|now| now != *mask))
+    };
+    others_ended && entries.iter().any(has_other)
+}
+
 /// Releases threads and child processes of the entered processes that inherited a pin. None of them
 /// was entered itself, or existed before. Returns the entered processes of those that were refused.
 pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
@@ -513,8 +528,9 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         _ => &[],
     });
     // A number may mean another thread by now.
+    let known = touched.iter().map(|(id, _)| id).chain(existing.copied());
     let known: HashSet<ThreadId> =
-        touched.iter().map(|(id, _)| id).chain(existing.copied()).filter(|id| id.alive()).collect();
+        known.filter(|id| id.alive() && !became_first(*id, entries, &touched)).collect();
     let existing: LazyCell<Vec<(Pid, CpuSet)>, _> = LazyCell::new(|| {
         let existing = known.iter().filter(|id| !touched.has(**id));
         existing.filter_map(|id| Some((id.pid, affinity::own(id.tid).ok()?))).collect()

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod affinity;
+mod allocator;
 pub mod capabilities;
 mod control_group;
 mod cpu_demand;
@@ -33,6 +34,7 @@ pub mod thread_scan;
 mod undo_notes;
 
 pub use affinity::AffinityError;
+pub use allocator::ExitingAllocator;
 pub use control_group::{cpuset_of, effective_cpus};
 pub use cpu_demand::{CpuDemand, ThreadSample};
 pub use fingerprint::fingerprint;

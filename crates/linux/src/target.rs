@@ -6,6 +6,7 @@ use crate::launch::{Launch, LaunchedProgram};
 use crate::memory;
 use crate::process;
 use crate::process_lock::ProcessLock;
+use crate::realtime::RealtimeClass;
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::target_error::TargetError;
@@ -104,8 +105,10 @@ impl Target {
         Ok((target, streams))
     }
 
-    /// Attaches to processes that already run.
+    /// Attaches to processes that already run. The caller may be in an ordinary class: their
+    /// threads do not keep it waiting.
     pub fn attach(scope: Scope) -> Result<Self, TargetError> {
+        let _punctual = RealtimeClass::raise();
         let name = match &scope {
             Scope::Processes(pids) | Scope::Trees(pids) => {
                 if let Some(&pid) = pids.iter().find(|&&pid| process::ended(pid)) {
@@ -175,6 +178,7 @@ impl Target {
         window: Duration,
         cancelled: &Interrupt,
     ) -> Result<Vec<ScannedThread>, TargetError> {
+        let _punctual = RealtimeClass::raise();
         self.check()?;
         let stop = || cancelled.came();
         let scanned = scan(&mut self.roster, window, &|time| pause(time, cancelled), &stop);

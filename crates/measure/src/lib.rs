@@ -74,6 +74,16 @@ pub struct ThreadCount {
     pub n: Option<u32>,
     /// Where the threads that this makes run. `None`: unpinned.
     pub placed: Option<Placed>,
+    /// Where its memory lies meanwhile.
+    #[serde(default, skip_serializing_if = "MemoryPolicy::is_leave")]
+    pub memory: MemoryPolicy,
+}
+
+impl ThreadCount {
+    /// A number of threads that the operating system places.
+    pub fn unpinned(n: Option<u32>) -> Self {
+        Self { n, placed: None, memory: MemoryPolicy::Leave }
+    }
 }
 
 /// Where a number of threads runs.

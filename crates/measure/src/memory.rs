@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where memory lies while an assignment is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryPolicy {
     /// It stays where the program and the kernel put it.
@@ -18,6 +20,9 @@ pub enum MemoryPolicy {
 }
 
 impl MemoryPolicy {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Leave, Self::Follow, Self::Interleave];
+
     /// Its name, as users type it.
     pub fn name(self) -> &'static str {
         match self {

@@ -89,8 +89,8 @@ pub use threads::{
     critical_roles, fewer_threads, performance_name, role_cells, set_aside_text, threads_note,
 };
 pub use tune::{
-    NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next,
-    tune_part,
+    NoPlacement, TuneVerdict, last_comparison_note, no_tune_verdict, placed_by, policy_name,
+    tune_next, tune_part,
 };
 pub use unfinished::{Planned, Unfinished, campaign_state, no_answer_yet};
 pub use verdict::{

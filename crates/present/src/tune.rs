@@ -11,6 +11,7 @@ use crate::threads::{is_set, listed};
 use crate::unfinished::no_answer_yet;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_measure::MemoryPolicy;
 use pinwise_placement::{
     ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, TunePart, Unmeasured,
     Way,
@@ -260,6 +261,14 @@ pub fn tune_next(plan: &Path, command: Option<&str>, named: &[String]) -> NextSt
 /// `compact`, `unpinned`
 pub fn policy_name(policy: Option<Policy>) -> &'static str {
     policy.map_or("unpinned", Policy::name)
+}
+
+/// A policy, with that of memory if this is not left alone: `compact, memory interleave`
+pub fn placed_by(policy: Option<Policy>, memory: MemoryPolicy) -> String {
+    match memory {
+        MemoryPolicy::Leave => policy_name(policy).to_owned(),
+        moved => format!("{}, memory {}", policy_name(policy), moved.name()),
+    }
 }
 
 /// A part in a few words: `placement of n = 4, round 2`.

@@ -210,7 +210,8 @@ impl CoscheduledTestbed {
         };
         let new = quanta.target.threads();
         quanta.threads.follow(&Changes { new, gone: Vec::new() }, &quanta.contexts);
-        let (meter, notes) = (options.meter, options.notes);
+        let (meter, mut notes) = (options.meter, options.notes);
+        notes.extend(affinity::forgotten(&quanta.target.mask(), &machine.offline));
         Ok(Self { quanta, meter, until: None, machine, workload, unit, notes })
     }
 

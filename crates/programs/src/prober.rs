@@ -370,7 +370,8 @@ impl Testbed for LinuxProber {
     /// Only [`Setting::Threads`], unpinned. The detail is a [`Probed`] with a [`ProbeDetails`] next
     /// to it.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        let Setting::Threads(ThreadCount { n: Some(parameter), placed: None }) = *setting else {
+        let Setting::Threads(ThreadCount { n: Some(parameter), placed: None, .. }) = *setting
+        else {
             return Err(MeasureError::unsupported(&self.workload.name, setting));
         };
         let window = self.probing.options.window.mul_f64(effort.windows);

@@ -10,12 +10,13 @@ use crate::threads::{self, ThreadsSearch};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, Parent};
 use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
-use pinwise_measure::Unit;
+use pinwise_measure::{MemoryPolicy, Unit};
 use pinwise_placement::{LastComparisonVerdict, Outcome};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, Unfinished, campaign_state, no_tune_verdict, performance_name,
-    policy_name, tagged_tune_notes, texts, tune_next, tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, Unfinished, campaign_state, no_tune_verdict, outcome_memory,
+    performance_name, placed_by, policy_name, tagged_tune_notes, texts, tune_next, tune_part,
+    unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -46,6 +47,7 @@ impl<'a> TuneSearch<'a> {
         let tried = rows.iter().map(|measured| TriedPolicy {
             n: measured.parameter,
             policy: measured.policy,
+            memory: measured.memory,
             threads: measured.threads,
             performance: measured.performance,
         });
@@ -85,6 +87,8 @@ pub struct TriedPolicy {
     pub n: u32,
     /// `None`: unpinned.
     pub policy: Option<Policy>,
+    /// Where its memory lay.
+    pub memory: MemoryPolicy,
     /// Threads that were placed.
     pub threads: usize,
     /// Higher is better.
@@ -201,8 +205,10 @@ fn drawing(search: &TuneSearch<'_>) -> Option<(String, Block)> {
     let best = outcome.best.as_ref()?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let scale = Scale::new(unit, best.performance.mean);
+    let memory = outcome_memory(info, outcome);
+    let memory = memory.map_or(String::new(), |memory| format!(" Memory: {memory}."));
     let says = format!(
-        "The assignment of n = {} that was compared. In its own search it reached {}.",
+        "The assignment of n = {} that was compared. In its own search it reached {}.{memory}",
         compared.n,
         best.performance.show(&scale)
     );
@@ -222,7 +228,7 @@ fn tried(search: &TuneSearch<'_>) -> Figure {
     for row in rows {
         table.row([
             row.n.to_string(),
-            policy_name(row.policy).to_owned(),
+            placed_by(row.policy, row.memory),
             row.threads.to_string(),
             scale.show(row.performance),
         ]);
@@ -248,7 +254,7 @@ fn tried(search: &TuneSearch<'_>) -> Figure {
             "{}. The best was n = {}, {}: {}.",
             figures::counted(rows.len() as u64, "measurement"),
             best.n,
-            policy_name(best.policy),
+            placed_by(best.policy, best.memory),
             scale.show(best.performance)
         ),
         reading: "Each dot is one measurement. pinwise measured where it learned most about which \

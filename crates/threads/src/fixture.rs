@@ -77,7 +77,7 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
         &self.unit
     }
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        let Setting::Threads(ThreadCount { n: Some(n), placed: None }) = *setting else {
+        let Setting::Threads(ThreadCount { n: Some(n), placed: None, .. }) = *setting else {
             panic!("{setting:?}")
         };
         let probe = (self.probe)(n, effort.windows)?;

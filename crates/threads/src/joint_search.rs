@@ -5,15 +5,16 @@
 //! is known. The shape is how many threads it has, on how many cores, in how many packages. Arms of
 //! like shape should be equally fast: two policies that fill all contexts differ in name only.
 //! Speed follows a scalability law of the number of threads ([`crate::Law`]). Departures from it
-//! depend on cores, packages and on being placed at all. Next comes the arm that is expected to
-//! raise the best known speed most. This is the knowledge gradient, as in [`crate::SpeedSearch`].
-//! The search ends if that is too little.
+//! depend on cores, packages, on being placed at all, and on where memory lies. Next comes the arm
+//! that is expected to raise the best known speed most. This is the knowledge gradient, as in
+//! [`crate::SpeedSearch`]. The search ends if that is too little.
 
 use crate::cholesky::Matrix;
 use crate::posterior::{
     Departure, ErrorModel, LEAST_ERROR, Posterior, Prior, SpeedReading, common_error,
 };
 use crate::scalability_law::Law;
+use pinwise_measure::MemoryPolicy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -28,6 +29,9 @@ pub struct Arm {
     pub packages: u32,
     /// Left to the operating system.
     pub free: bool,
+    /// Where its memory lies.
+    #[serde(default, skip_serializing_if = "MemoryPolicy::is_leave")]
+    pub memory: MemoryPolicy,
 }
 
 /// The search over arms: a pure function of its observations.
@@ -146,7 +150,8 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
                     let (left, right) = (arms[a], arms[b]);
                     let near = |a: u32, b: u32| (-(f64::from(a) / f64::from(b)).ln().abs()).exp();
                     let threads = near(left.threads, right.threads);
-                    let placed = if left.free == right.free { 1.0 } else { 0.3 };
+                    let memory = if left.memory == right.memory { 1.0 } else { 0.5 };
+                    let placed = if left.free == right.free { memory } else { 0.3 * memory };
                     let in_packages = packages
                         * packages
                         * near(left.packages, right.packages)
@@ -175,12 +180,14 @@ mod tests {
             cores: threads.div_ceil(2),
             packages: threads.div_ceil(4),
             free: false,
+            memory: MemoryPolicy::Leave,
         });
         let spread = counts.map(|threads| Arm {
             threads,
             cores: threads.min(4),
             packages: threads.min(2),
             free: false,
+            memory: MemoryPolicy::Leave,
         });
         let free = spread.map(|arm| Arm { free: true, ..arm });
         [packed, spread, free].concat()
@@ -277,6 +284,7 @@ mod tests {
             cores: threads.div_ceil(2),
             packages: threads.div_ceil(4),
             free: false,
+            memory: MemoryPolicy::Leave,
         };
         let before = joint.values();
         assert!(before[place(packed(4))] > before[place(packed(2))], "as the numbers left alone");

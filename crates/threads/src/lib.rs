@@ -51,7 +51,7 @@ pub use number_search::{
 };
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
-pub use policy_candidates::{PolicyCandidate, candidates, filling_numbers};
+pub use policy_candidates::{PolicyCandidate, candidates, filling_numbers, with_memory};
 pub use reinforcer::{Reinforcer, ReinforcerChoice, ReinforcerEnd, ReinforcerStep};
 pub use scalability_law::Law;
 pub use shortlist::Shortlist;

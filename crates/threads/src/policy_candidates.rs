@@ -1,7 +1,8 @@
 //! For each number: unpinned, and every policy that differs on this machine.
 
 use crate::joint_search::Arm;
-use pinwise_topology::{Assignment, Policy, SharingTree};
+use pinwise_measure::MemoryPolicy;
+use pinwise_topology::{Assignment, Machine, Policy, SharingTree};
 use std::collections::{BTreeSet, HashSet};
 
 /// Something that can be measured: a program with a number, and where its threads go.
@@ -21,8 +22,8 @@ pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<PolicyCandi
     let of = |&(number, threads): &(u32, u32)| {
         let candidate = |policy: Option<Policy>, assignment: &Assignment| {
             let used = tree.footprint(assignment);
-            let arm =
-                Arm { threads, cores: used.cores, packages: used.packages, free: policy.is_none() };
+            let (cores, packages, free) = (used.cores, used.packages, policy.is_none());
+            let arm = Arm { threads, cores, packages, free, memory: MemoryPolicy::Leave };
             PolicyCandidate { number, policy, arm }
         };
         // Load balancers of operating systems spread what nobody pins.
@@ -32,6 +33,30 @@ pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<PolicyCandi
         std::iter::once(free).chain(placed).collect::<Vec<PolicyCandidate>>()
     };
     if tree.leaves().is_empty() { Vec::new() } else { numbers.iter().flat_map(of).collect() }
+}
+
+/// The same candidates, and each that is placed also with memory by one of `policies`. Memory can
+/// only follow threads that are on one node. It is spread if they are on several. A machine with
+/// one node has nothing to choose.
+pub fn with_memory(
+    candidates: Vec<PolicyCandidate>,
+    tree: &SharingTree,
+    machine: &Machine,
+    policies: &[MemoryPolicy],
+) -> Vec<PolicyCandidate> {
+    if machine.memory_nodes().len() < 2 {
+        return candidates;
+    }
+    let moved = |candidate: &PolicyCandidate| {
+        let assignment = candidate.policy?.assign(tree, candidate.arm.threads as usize);
+        let cpu = |&leaf: &u32| tree.leaves().get(leaf as usize).copied();
+        let nodes = machine.nearest_memory(&assignment.leaves().iter().filter_map(cpu).collect());
+        let memory = if nodes.len() == 1 { MemoryPolicy::Follow } else { MemoryPolicy::Interleave };
+        let arm = Arm { memory, ..candidate.arm };
+        policies.contains(&memory).then_some(PolicyCandidate { arm, ..*candidate })
+    };
+    let each = |candidate| [Some(candidate), moved(&candidate)].into_iter().flatten();
+    candidates.into_iter().flat_map(each).collect()
 }
 
 /// Numbers of threads that fill a part of the machine, anywhere in it. They have one thread on each
@@ -69,7 +94,8 @@ mod tests {
         let candidates = candidates(&tree("2x2x2"), &[(1, 1), (3, 4), (8, 8)]);
         let told =
             |one: &PolicyCandidate| (one.number, one.policy.map_or("free", Policy::name), one.arm);
-        let arm = |threads, cores, packages| Arm { threads, cores, packages, free: false };
+        let (free, memory) = (false, MemoryPolicy::Leave);
+        let arm = |threads, cores, packages| Arm { threads, cores, packages, free, memory };
         assert_eq!(
             candidates.iter().map(told).collect::<Vec<_>>(),
             [
@@ -91,6 +117,30 @@ mod tests {
             (super::candidates(&nothing, &[(1, 1)]), filling_numbers(&nothing)),
             (Vec::new(), Vec::new())
         );
+    }
+
+    #[test]
+    fn memory_follows_threads_on_one_node_and_is_spread_under_those_on_several() {
+        let machine = Machine::from_shape("numa:2 core:2").unwrap();
+        let tree = SharingTree::new(&machine, Alike::ExceptNuma);
+        let plain = candidates(&tree, &[(2, 2), (4, 4)]);
+        let tried = |policies: &[MemoryPolicy]| -> Vec<(u32, &str, &str)> {
+            let all = with_memory(plain.clone(), &tree, &machine, policies);
+            let moved = all.iter().filter(|one| !one.arm.memory.is_leave());
+            let told = |one: &PolicyCandidate| {
+                (one.number, one.policy.map_or("free", Policy::name), one.arm.memory.name())
+            };
+            moved.map(told).collect()
+        };
+        let followed = (2, "compact", "follow");
+        let spread = [(2, "scatter", "interleave"), (4, "compact", "interleave")];
+        assert_eq!(tried(&MemoryPolicy::ALL), [&[followed][..], &spread].concat());
+        assert_eq!(tried(&[MemoryPolicy::Follow]), [followed]);
+        assert_eq!(tried(&[]), []);
+        let one = Machine::from_shape("2x2x2").unwrap();
+        let tree = SharingTree::new(&one, Alike::ExceptNuma);
+        let plain = candidates(&tree, &[(2, 2)]);
+        assert_eq!(with_memory(plain.clone(), &tree, &one, &MemoryPolicy::ALL), plain);
     }
 
     #[test]

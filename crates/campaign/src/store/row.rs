@@ -4,8 +4,8 @@
 use super::{CampaignId, CampaignInfo, NewCampaign, Parent};
 use crate::{Purpose, Record, Trial};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, PinnedInstance, Placed, Seat, Seating, Setting, ThreadCount,
-    ThreadMoves,
+    Effort, MeasureError, Measurement, MemoryPolicy, PinnedInstance, Placed, Seat, Seating,
+    Setting, ThreadCount, ThreadMoves,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use rusqlite::Row;
@@ -23,6 +23,8 @@ const BELOW_FLOOR: &str = "below_floor";
 /// How a number of threads begins; the program's own is [`DEFAULT`].
 const NUMBER: &str = "n=";
 const DEFAULT: &str = "default";
+/// What comes before the policy of its memory, if that is not left alone.
+const MEMORY: &str = " memory ";
 /// How microbenchmarks on contexts begin, and what comes before their seed.
 const SEATS: &str = "seats ";
 const SEED: &str = " seed ";
@@ -114,13 +116,14 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
                 |part: &PinnedInstance| format!("{}:{}", part.instance, leaves_text(&part.leaves));
             parts.iter().map(part).collect::<Vec<_>>().join(" ")
         }
-        Setting::Threads(ThreadCount { n, placed }) => {
+        Setting::Threads(ThreadCount { n, placed, memory }) => {
             let n = n.map_or_else(|| DEFAULT.to_owned(), |n| n.to_string());
             let placed = placed.as_ref().map(|placed| match placed {
                 Placed::At(assignment) => format!(" {}", leaves_text(assignment.leaves())),
                 Placed::By(policy) => format!(" {}", word(policy)),
             });
-            format!("{NUMBER}{n}{}", placed.unwrap_or_default())
+            let memory = if memory.is_leave() { "" } else { &format!("{MEMORY}{}", memory.name()) };
+            format!("{NUMBER}{n}{}{memory}", placed.unwrap_or_default())
         }
         Setting::Pair(from, to) => format!("{}>{}", from.0, to.0),
         Setting::Benchmarks(Seating { seats, seed }) => {
@@ -137,6 +140,12 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
 
 pub(super) fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
     if let Some(rest) = text.strip_prefix(NUMBER) {
+        let with = |memory: &MemoryPolicy| {
+            let rest = rest.strip_suffix(memory.name())?.strip_suffix(MEMORY)?;
+            Some((rest, *memory))
+        };
+        let (rest, memory) =
+            MemoryPolicy::ALL.iter().find_map(with).unwrap_or((rest, MemoryPolicy::Leave));
         let (n, placed) = rest.split_once(' ').map_or((rest, None), |(n, on)| (n, Some(on)));
         let n = if n == DEFAULT { None } else { Some(n.parse()?) };
         let placed = placed.map(|placed| match policy(placed) {
@@ -144,7 +153,7 @@ pub(super) fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
             None => leaves(placed).map(Assignment::new).map(Placed::At),
         });
         let placed = placed.transpose()?;
-        return Ok(Setting::Threads(ThreadCount { n, placed }));
+        return Ok(Setting::Threads(ThreadCount { n, placed, memory }));
     }
     if let Some((seats, seed)) = text.strip_prefix(SEATS).and_then(|rest| rest.rsplit_once(SEED)) {
         let seat = |text: &str| {

@@ -5,8 +5,8 @@ use crate::Journal;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
-    Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, PinnedInstance, Placed,
-    Retry, Seat, Seating, Setting, ThreadCount, ThreadMoves,
+    Detail, Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, OtherLoad,
+    PinnedInstance, Placed, Retry, Seat, Seating, Setting, ThreadCount, ThreadMoves,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use proptest::prelude::*;
@@ -136,7 +136,11 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     let part = |instance, leaves: &[u32]| PinnedInstance { instance, leaves: leaves.to_vec() };
     let threads = |n, placed: Option<&[u32]>| {
         let placed = placed.map(|leaves| Placed::At(Assignment::new(leaves.to_vec())));
-        Setting::Threads(ThreadCount { n, placed })
+        Setting::Threads(ThreadCount { placed, ..ThreadCount::unpinned(n) })
+    };
+    let by = |memory| {
+        let placed = Some(Placed::By(Policy::Cores));
+        Setting::Threads(ThreadCount { n: Some(8), placed, memory })
     };
     let seat = |leaf, benchmark| Seat { leaf, benchmark };
     let settings = [
@@ -147,10 +151,8 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         (threads(Some(4), None), "n=4"),
         (threads(None, None), "n=default"),
         (threads(Some(2), Some(&[0, 5])), "n=2 0,5"),
-        (
-            Setting::Threads(ThreadCount { n: Some(8), placed: Some(Placed::By(Policy::Cores)) }),
-            "n=8 cores",
-        ),
+        (by(MemoryPolicy::Leave), "n=8 cores"),
+        (by(MemoryPolicy::Follow), "n=8 cores memory follow"),
         (Setting::Pair(CpuId(3), CpuId(0)), "3>0"),
         (
             Setting::Benchmarks(Seating { seats: vec![seat(0, 3), seat(8, 1)], seed: u64::MAX }),
@@ -174,7 +176,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     }
     let slow = MeasureError { detail: detail.map(Box::new), ..MeasureError::below_floor("slow") };
     let gone = MeasureError::new(Retry::Other, "gone");
-    for (number, error) in [(14, MeasureError::expired("over")), (15, slow), (16, gone)] {
+    for (number, error) in [(15, MeasureError::expired("over")), (16, slow), (17, gone)] {
         let failed = Record { outcome: Err(error), ..record(number, 0.0) };
         store.append(id, &failed).unwrap();
         assert_eq!(store.records(id).unwrap().last(), Some(&failed));

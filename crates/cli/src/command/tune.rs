@@ -6,11 +6,13 @@ mod text;
 
 use super::threads::{Edges, NumberArguments, RunFiles};
 use crate::events;
+use crate::memory_argument::MemoryArgument;
 use crate::node_arguments::NodeArguments;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{TuneJson, UnfinishedTuneJson};
 use pinwise_jobs::{JobError, ThreadsRequest, TuneAnswer, TuneRequest};
+use pinwise_measure::MemoryPolicy;
 use pinwise_placement::Unmeasured;
 use pinwise_present::{Files, no_answer_yet, unmeasured};
 use serde_json::Value;
@@ -38,6 +40,17 @@ pub(crate) struct Tune {
     asked: NumberArguments,
     #[command(flatten)]
     files: RunFiles,
+    /// NUMA memory to try: leave, follow, interleave [default: all for CMD]
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        ignore_case = true,
+        hide_possible_values = true,
+        hide_short_help = true,
+        help_heading = "Target"
+    )]
+    memory: Option<MemoryArgument>,
     #[command(flatten, next_help_heading = "Target")]
     nodes: NodeArguments,
     /// Write the plan to FILE [default: next to the store]
@@ -61,7 +74,8 @@ impl Tune {
         let threads = ThreadsRequest { on: self.nodes.nodes()?, ..threads };
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
-        let request = TuneRequest { threads, plan: self.plan };
+        let memory = self.memory.map(MemoryPolicy::from);
+        let request = TuneRequest { threads, plan: self.plan, memory };
         let named = self.store.named();
         let leave = |answer: &TuneAnswer, error: &JobError, _: &_| {
             print_remains(answer, error.to_string(), Files::of_store(named), self.json)

@@ -31,6 +31,7 @@ fn question() -> LastComparisonQuestion {
         as_default: false,
         default_known: None,
         placed: Some(Assignment::new(vec![0, 1])),
+        memory: MemoryPolicy::Leave,
         time: Duration::from_secs(1),
         windows: 1.0,
         precision: None,
@@ -167,6 +168,7 @@ fn of_rounds(
 fn of_two() -> LastComparisonQuestion {
     LastComparisonQuestion {
         placed: None,
+        memory: MemoryPolicy::Leave,
         precision: Some(0.005),
         looks: ComparedRounds::LOOKS,
         own_load: true,
@@ -231,7 +233,8 @@ fn a_way_with_which_the_program_fell_below_the_floor_is_not_tried_again() {
 fn the_others_go_on_without_a_way_that_fell_below_the_floor() {
     // Placed, or the number unpinned as well.
     for (both, made) in [(false, 3 + 5 * 2), (true, 3)] {
-        let question = LastComparisonQuestion { time: Duration::from_secs(6), ..question() };
+        let (time, memory) = (Duration::from_secs(6), MemoryPolicy::Follow);
+        let question = LastComparisonQuestion { time, memory, ..question() };
         let read = |measured: &Measurement| {
             let below_floor = measured.performance < 1.0;
             Some(Seen { below_floor, ..seen(measured)? })
@@ -239,7 +242,10 @@ fn the_others_go_on_without_a_way_that_fell_below_the_floor() {
         let mut strategy = LastComparisonSearch::new(&question, &read);
         let mut history: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = strategy.step(&history) {
-            let Setting::Threads(ThreadCount { n, placed }) = &trial.setting else { panic!() };
+            let Setting::Threads(ThreadCount { n, placed, memory }) = &trial.setting else {
+                panic!()
+            };
+            assert_eq!(memory.is_leave(), placed.is_none(), "memory follows pinned threads alone");
             let hurts = placed.is_some() || both && *n == Some(2);
             let (duration, others) = (Duration::from_secs(1), OtherLoad::new(0.0, 10.0));
             let performance = if hurts { 0.5 } else { 1.0 + f64::from(n.unwrap()) };
@@ -264,6 +270,7 @@ fn rounds_go_on_until_it_is_decided_or_the_time_is_over() {
         let question = LastComparisonQuestion {
             default: Some(if ways == 1 { 2 } else { 1 }),
             placed: None,
+            memory: MemoryPolicy::Leave,
             time: Duration::from_secs(100),
             precision,
             looks: ComparedRounds::LOOKS,

@@ -30,7 +30,7 @@ use crate::last_comparison::{
 use crate::stored_campaign::{self, part_for};
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_linux::Pid;
-use pinwise_measure::{Measure, Measurement, Probed, Setting, Testbed, ThreadCount};
+use pinwise_measure::{Measure, Measurement, MemoryPolicy, Probed, Setting, Testbed, ThreadCount};
 use pinwise_placement::{
     ComparedRounds, LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way,
 };
@@ -299,6 +299,7 @@ fn contenders(
         default_known: own.known,
         as_default: false,
         placed: None,
+        memory: MemoryPolicy::Leave,
         time,
         windows,
         // So narrow that fewer threads can be shown to be within the tolerance. Beside others the
@@ -320,7 +321,7 @@ fn is_refuted(note: &ThreadsNote, choice: LastComparisonVerdict, announced: u32)
 /// The shortest effort of a probe of `n` that showed progress, if shorter ones showed none. 0: none
 /// was empty.
 fn enough(n: u32, records: &[Record]) -> f64 {
-    let setting = Setting::Threads(ThreadCount { n: Some(n), placed: None });
+    let setting = Setting::Threads(ThreadCount::unpinned(Some(n)));
     let own = records.iter().filter(|record| record.trial.setting == setting);
     let probes = own.filter_map(|record| {
         Some((record.trial.effort.windows, record.outcome.as_ref().ok()?.performance))
@@ -388,7 +389,7 @@ mod tests {
         let record = |&(n, windows, rate): &(u32, f64, f64)| Record {
             number: 0,
             trial: Trial {
-                setting: Setting::Threads(ThreadCount { n: Some(n), placed: None }),
+                setting: Setting::Threads(ThreadCount::unpinned(Some(n))),
                 purpose: Purpose::Other,
                 effort: Effort { windows },
             },

@@ -8,6 +8,7 @@ use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_present::Notice;
 use pinwise_programs::{CommandTemplate, NumberSetter, ProbedProgram};
 use pinwise_threads::ThreadsPerN;
+use pinwise_topology::Machine;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -124,6 +125,20 @@ impl HostProgram {
         }
     }
 
+    /// Says which CPUs of a running program the kernel does not put back, before any is taken away.
+    pub(super) fn note_forgotten(
+        &self,
+        machine: &Machine,
+        events: &mut dyn Events,
+    ) -> Result<(), JobError> {
+        let forgotten = self
+            .set
+            .as_ref()
+            .zip(self.pid)
+            .and_then(|(set, pid)| set.forgotten(Pid(pid), &machine.offline));
+        forgotten.map_or(Ok(()), |about| note(events, about))
+    }
+
     /// Whether the threads that probes see show what n does. With a metric it is the metric.
     pub(super) fn counts_threads(&self) -> bool {
         self.set.is_none() && self.metric.is_none() && self.formula().follows()
@@ -137,6 +152,9 @@ impl HostProgram {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::{Event, Listening};
+    use pinwise_measure::ProgramNote;
+    use std::process::Command;
 
     #[test]
     fn an_output_of_before_the_campaign_is_not_emptied() {
@@ -154,5 +172,39 @@ mod tests {
         let written = fs::metadata(folder.path().join("out-2")).unwrap().mtime();
         assert!(!refused(&[2], Some(written)), "the campaign wrote it");
         assert!(refused(&[2], Some(written + 1)));
+    }
+
+    /// `setarch` makes the kernel say that it is an old one.
+    #[test]
+    fn cpus_that_an_old_kernel_does_not_put_back_are_named_before_they_are_taken_away() {
+        const OLD: &str = "PINWISE_TEST_OLD_KERNEL";
+        if std::env::var_os(OLD).is_none() {
+            let name = std::thread::current().name().unwrap().to_owned();
+            let mut old = Command::new("setarch");
+            old.arg("--uname-2.6").arg(std::env::current_exe().unwrap());
+            match old.args(["--exact", &name]).env(OLD, "1").output() {
+                Ok(ended) => assert!(ended.status.success(), "{ended:?}"),
+                Err(_) => pinwise_synthetic::lacking("setarch"),
+            }
+            return;
+        }
+        let here = pinwise_linux::this_machine().unwrap();
+        let machine = Machine { offline: here.allowed.clone(), ..here };
+        let told = |set: &str| {
+            let (pid, set) = (Some(std::process::id() as i32), Some(set.parse().unwrap()));
+            let program = HostProgram { pid, set, ..HostProgram::default() };
+            let mut told = Vec::new();
+            let mut events = Listening(|event: Event<'_>| {
+                if let Event::Note(notice) = event {
+                    told.push(notice.clone());
+                }
+                Ok(())
+            });
+            program.note_forgotten(&machine, &mut events).unwrap();
+            told
+        };
+        let cpus = machine.offline.to_string();
+        assert_eq!(told("cpuset:"), [ProgramNote::OfflineForgotten { cpus }.into()]);
+        assert_eq!(told("cmd:echo {n}"), []);
     }
 }

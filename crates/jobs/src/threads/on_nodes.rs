@@ -110,7 +110,7 @@ impl ThreadsOnNodes {
         let contexts = question.counting()?.parameter(question.contexts);
         let numbers = question.numbers()?;
         let n = numbers.iter().copied().min_by_key(|n| n.abs_diff(contexts));
-        let setting = Setting::Threads(ThreadCount { n, placed: None });
+        let setting = Setting::Threads(ThreadCount::unpinned(n));
         self.nodes.keep_alike_in(&setting, events)
     }
 
@@ -236,7 +236,7 @@ impl Testbed for ThreadsOnNodes {
 
 fn parameter(setting: &Setting) -> Option<u32> {
     match setting {
-        Setting::Threads(ThreadCount { n, placed: None }) => *n,
+        Setting::Threads(ThreadCount { n, placed: None, .. }) => *n,
         _ => None,
     }
 }

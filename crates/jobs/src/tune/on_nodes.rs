@@ -36,7 +36,7 @@ pub(super) fn start(
     let (alone, from) = (ThreadsRequest { on: None, ..request.clone() }, WorkingPlace::here()?);
     let asked = WorkerRequest::Tune { request: Box::new(alone), known, from };
     let mut opened = start_on_nodes(nodes, &asked, None, caller, events)?;
-    let count = ThreadCount { n: request.default, placed: None };
+    let count = ThreadCount::unpinned(request.default);
     opened.keep_alike_in(&Setting::Threads(count), events)?;
     Ok(Some(opened))
 }

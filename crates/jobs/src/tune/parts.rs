@@ -35,6 +35,7 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
 use pinwise_linux::Pid;
+use pinwise_measure::MemoryPolicy;
 use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_threads::{FoundNumber, Shortlist};
@@ -197,15 +198,14 @@ fn contenders(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
-    let &TuneSession { info, request, caller, ref clock } = session;
+    let &TuneSession { info, request, ref clock, .. } = session;
     let placing = clock.placing();
     let begin = Instant::now();
-    let measured =
-        policies(info, number, program, placing.mul_f64(POLICIES), caller, store, events)?;
+    let measured = policies(session, number, program, placing.mul_f64(POLICIES), store, events)?;
     let rates = rates(&number.outcome);
     let list = measured.shortlist(&rates, number.found.parameter);
     let time = placing.saturating_sub(begin.elapsed());
-    let (n, placed) = placements(info, program, list, time, caller, store, events)?;
+    let (n, placed) = placements(session, program, &measured, list, time, store, events)?;
     let unplaced = placed
         .into_iter()
         .filter_map(|one| Some(UnplacedNumber { parameter: one.parameter, reason: one.reason? }));
@@ -230,6 +230,7 @@ fn contenders(
             as_default: own.counts_as(n, notes) || number.outcome.fixed_time().is_some(),
             default_known: own.known.clone(),
             placed: best(n).map(|best| best.assignment.clone()),
+            memory: best(n).map_or(MemoryPolicy::Leave, |_| measured.memory_of(n)),
             time: clock.left(),
             windows: program.effort().windows,
             precision: None,
@@ -322,11 +323,10 @@ fn number(
 
 /// Measures numbers under policies of placement, if there is time for some.
 fn policies(
-    info: &CampaignInfo,
+    &TuneSession { info, request, caller, .. }: &TuneSession<'_>,
     NumberSearched { outcome, found }: &NumberSearched,
     program: &mut TunedProgram<'_>,
     time: Duration,
-    caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<PolicyMeasurements, JobError> {
@@ -337,7 +337,8 @@ fn policies(
         None => usable_machine(program)?,
     };
     if known.is_none() {
-        let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
+        let memory = program.tried_memory(request.memory, &machine);
+        let asked = PoliciesQuestion::after(outcome, found, program, &machine, memory, time);
         let Some(question) = asked else { return Ok(PolicyMeasurements::default()) };
         let question = serde_json::to_value(&question)?;
         stored_campaign::part_for(store, info, &TunePart::Policies, |new| {
@@ -376,16 +377,19 @@ fn usable_machine(program: &TunedProgram<'_>) -> Result<Machine, JobError> {
     if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed) {
         machine.allowed = machine.allowed.intersection(&allowed);
     }
-    Ok(machine)
+    Ok(match process {
+        Some(process) => pinwise_linux::memory::machine_of(process, machine),
+        None => machine,
+    })
 }
 
-/// Places the numbers of `list` until one is left.
+/// Places the numbers of `list` until one is left. Memory lies where it was best under `policies`.
 fn placements(
-    info: &CampaignInfo,
+    &TuneSession { info, caller, .. }: &TuneSession<'_>,
     program: &mut TunedProgram<'_>,
+    policies: &PolicyMeasurements,
     mut list: Shortlist,
     time: Duration,
-    caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(u32, Vec<TunedPlacement>), JobError> {
@@ -397,7 +401,8 @@ fn placements(
         let each = each / list.numbers().len() as u32;
         for &n in list.numbers() {
             let parent = Parent::new(info.id, &TunePart::Place { n, round });
-            let placement = place_number(program, parent, n, each, caller, store, events)?;
+            let number = (n, policies.memory_of(n));
+            let placement = place_number(program, parent, number, each, caller, store, events)?;
             let earlier =
                 placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
             if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
@@ -417,7 +422,7 @@ fn placements(
 fn place_number(
     program: &mut TunedProgram<'_>,
     parent: Parent,
-    n: u32,
+    (n, memory): (u32, MemoryPolicy),
     time: Duration,
     caller: &Caller,
     store: &mut Store,
@@ -430,7 +435,7 @@ fn place_number(
     }
     let time = time.max(Duration::from_millis(1));
     let placed = program
-        .request(Some(n), time)
+        .request(Some(n), memory, time)
         .and_then(|request| place_part(request, Some(parent), caller, store, events));
     let (searched, reason) = match placed {
         Ok(searched) => (Some(searched), None),

@@ -3,11 +3,11 @@
 use super::program_testbed::NumberDetail;
 use crate::threads::ThreadsOutcome;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, TrialRounds};
-use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
-use pinwise_placement::LastComparisonNote;
+use pinwise_measure::{Effort, MemoryPolicy, Placed, Setting, ThreadCount, Unit};
+use pinwise_placement::{LastComparisonNote, PlacementQuestion};
 use pinwise_threads::{
     Arm, FoundNumber, JointSearch, PolicyCandidate, Shortlist, ThreadCeiling, candidates,
-    filling_numbers,
+    filling_numbers, with_memory,
 };
 use pinwise_topology::{Alike, Footprint, Machine, Policy, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// More numbers are not compared together, so that this stays a matter of tenths of a second.
 const MOST_NUMBERS: usize = 12;
+/// Memory is left where it is unless a number is faster by this share with another policy. So is
+/// the default unless an assignment is.
+const MEMORY_GAIN: f64 = PlacementQuestion::WITHIN;
 
 /// Which numbers are worth a search for their placement: the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +42,9 @@ pub struct PoliciesQuestion {
     /// The version of the policies' orders ([`Policy::ORDER`]). Earlier versions did not say.
     #[serde(default = "first_order")]
     pub order: u32,
+    /// The memory policies to try, besides leaving it. Earlier versions tried none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryPolicy>,
 }
 
 fn first_order() -> u32 {
@@ -52,6 +58,8 @@ pub struct PolicyMeasurement {
     pub parameter: u32,
     /// `None`: unpinned.
     pub policy: Option<Policy>,
+    /// Where its memory lay.
+    pub memory: MemoryPolicy,
     /// Threads that were placed.
     pub threads: usize,
     /// The part of the machine that these use; unknown if they are unpinned.
@@ -70,6 +78,8 @@ pub struct PolicyMeasurements {
     /// The expected value of each measured number in the best place known for it, pinned or not.
     /// Empty if none was pinned.
     pub values: Vec<(u32, f64)>,
+    /// The numbers that were clearly faster with memory elsewhere, and the policy that did it.
+    pub memory: BTreeMap<u32, MemoryPolicy>,
     /// Notes on what could not be measured.
     pub notes: Vec<LastComparisonNote>,
 }
@@ -82,6 +92,7 @@ impl PoliciesQuestion {
         found: &FoundNumber,
         program: &super::program_testbed::TunedProgram<'_>,
         machine: &Machine,
+        memory: Vec<MemoryPolicy>,
         time: Duration,
     ) -> Option<Self> {
         let first = found.parameter;
@@ -115,6 +126,7 @@ impl PoliciesQuestion {
             starts_anew: program.starts_anew(),
             windows: program.effort().windows,
             order: Policy::ORDER,
+            memory,
         })
     }
 
@@ -176,13 +188,14 @@ impl Policies {
     pub(super) fn new(question: PoliciesQuestion, machine: &Machine) -> Self {
         let tree = SharingTree::new(machine, Alike::ExceptNuma);
         let candidates = candidates(&tree, &question.numbers);
+        let candidates = with_memory(candidates, &tree, machine, &question.memory);
         Self { question, candidates }
     }
 
-    fn trial(&self, number: u32, policy: Option<Policy>) -> Step {
+    fn trial(&self, (number, policy, memory): TriedPlace) -> Step {
         let placed = policy.map(Placed::By);
         Step::Measure(Trial {
-            setting: Setting::Threads(ThreadCount { n: Some(number), placed }),
+            setting: Setting::Threads(ThreadCount { n: Some(number), placed, memory }),
             purpose: Purpose::Other,
             effort: Effort { windows: self.question.windows },
         })
@@ -201,43 +214,43 @@ impl Policies {
         let arms: Vec<Arm> = candidates.iter().map(|candidate| candidate.arm).collect();
         let mut search = JointSearch::new(&arms, question.contexts);
         for (number, rate, error) in &question.readings {
-            if let Some(arm) = self.arm(*number, None) {
+            if let Some(arm) = self.arm((*number, None, MemoryPolicy::Leave)) {
                 search.observe(arm, rate * scale, *error);
             }
         }
         for (index, record) in history.iter().enumerate().skip(1) {
-            let Some((number, policy)) = place(record) else { continue };
-            let Some(arm) = self.arm(number, policy) else { continue };
+            let Some(failed) = place(record) else { continue };
+            let Some(arm) = self.arm(failed) else { continue };
             match &record.outcome {
                 Ok(measurement) => search.observe(arm, measurement.performance, None),
-                Err(_) if is_number_lost(&history[..index], number) => {
-                    let its = |arm: &usize| candidates[*arm].number == number;
-                    (0..candidates.len()).filter(its).for_each(|arm| search.close(arm));
+                Err(_) => {
+                    let lost = lost_with(&history[..index], failed);
+                    let lost = |arm: &usize| lost(place_of(&candidates[*arm]));
+                    (0..candidates.len()).filter(lost).for_each(|arm| search.close(arm));
                 }
-                Err(_) => search.close(arm),
             }
         }
         Some(search)
     }
 
-    fn arm(&self, number: u32, policy: Option<Policy>) -> Option<usize> {
-        let same = |one: &PolicyCandidate| one.number == number && one.policy == policy;
-        self.candidates.iter().position(same)
+    fn arm(&self, place: TriedPlace) -> Option<usize> {
+        self.candidates.iter().position(|one| place_of(one) == place)
     }
 
     /// Whether another measurement, of a run that takes `run`, would end in time.
-    fn has_time_for(&self, history: &[Record], number: u32, run: Duration) -> bool {
+    fn has_time_for(&self, history: &[Record], next: TriedPlace, run: Duration) -> bool {
         let spent = history.last().map_or(Duration::ZERO, |record| record.elapsed);
         let details = details(history);
         let longest = |of: fn(&NumberDetail) -> Duration| {
             details.iter().map(of).max().unwrap_or_default().max(self.question.run)
         };
         let longest = (longest(|detail| detail.opening), longest(|detail| detail.measuring));
+        let is_same = |(n, _, memory): TriedPlace| (n, memory) == (next.0, next.2);
         let last = history.iter().rev().find_map(place);
         let is_ready = if self.question.starts_anew {
-            history.iter().filter_map(place).any(|(known, _)| known == number)
+            history.iter().filter_map(place).any(is_same)
         } else {
-            last.is_some_and(|(known, _)| known == number)
+            last.is_some_and(is_same)
         };
         spent + least(longest, run, is_ready) <= self.question.time
     }
@@ -252,7 +265,7 @@ impl Policies {
     pub(super) fn measured(&self, history: &[Record]) -> PolicyMeasurements {
         let mut found = PolicyMeasurements::default();
         for record in history {
-            let Some((parameter, policy)) = place(record) else { continue };
+            let Some((parameter, policy, memory)) = place(record) else { continue };
             match &record.outcome {
                 Ok(measurement) => {
                     let detail = measurement.detail.as_ref();
@@ -265,6 +278,7 @@ impl Policies {
                     found.rows.push(PolicyMeasurement {
                         parameter,
                         policy,
+                        memory,
                         threads,
                         footprint,
                         performance,
@@ -277,10 +291,11 @@ impl Policies {
                 }),
             }
         }
-        if found.rows.iter().any(|row| row.policy.is_some()) {
-            found.values = self
-                .search(history)
-                .map_or_else(Vec::new, |search| believed(&search, &self.candidates));
+        if found.rows.iter().any(|row| row.policy.is_some())
+            && let Some(search) = self.search(history)
+        {
+            found.values = believed(&search, &self.candidates);
+            found.memory = faster_memory(&search, &self.candidates);
         }
         found
     }
@@ -289,16 +304,16 @@ impl Policies {
 impl Strategy for Policies {
     fn step(&mut self, history: &[Record]) -> Step {
         if history.is_empty() {
-            return self.trial(self.question.first, None);
+            return self.trial((self.question.first, None, MemoryPolicy::Leave));
         }
         let Some(mut search) = self.search(history) else {
             return Step::Stop;
         };
         while let Some(arm) = search.next() {
-            let PolicyCandidate { number, policy, .. } = self.candidates[arm];
+            let next = place_of(&self.candidates[arm]);
             let run = self.run_at(search.values()[arm]);
-            if self.has_time_for(history, number, run) {
-                return self.trial(number, policy);
+            if self.has_time_for(history, next, run) {
+                return self.trial(next);
             }
             // Another one may be shorter.
             search.close(arm);
@@ -321,26 +336,52 @@ impl PolicyMeasurements {
         }
         Shortlist::believed(&self.values, first)
     }
+
+    /// Where memory lies while a number is placed.
+    pub(super) fn memory_of(&self, n: u32) -> MemoryPolicy {
+        self.memory.get(&n).copied().unwrap_or_default()
+    }
 }
 
-/// The number of a record, and its policy.
-fn place(record: &Record) -> Option<(u32, Option<Policy>)> {
+/// A number, the policy of its threads (`None`: unpinned), and that of its memory.
+type TriedPlace = (u32, Option<Policy>, MemoryPolicy);
+
+/// The place of a record.
+fn place(record: &Record) -> Option<TriedPlace> {
     match &record.trial.setting {
-        Setting::Threads(ThreadCount { n: Some(n), placed }) => Some((
+        Setting::Threads(ThreadCount { n: Some(n), placed, memory }) => Some((
             *n,
             match placed {
                 Some(Placed::By(policy)) => Some(*policy),
                 _ => None,
             },
+            *memory,
         )),
         _ => None,
     }
 }
 
-/// Whether a number that failed cannot be measured at all: no measurement before had succeeded.
-fn is_number_lost(before: &[Record], number: u32) -> bool {
+fn place_of(candidate: &PolicyCandidate) -> TriedPlace {
+    (candidate.number, candidate.policy, candidate.arm.memory)
+}
+
+/// What cannot be measured after a failure. It is the number if no measurement of it succeeded
+/// before. If one did, it is a memory policy that never worked. Else it is the place alone.
+fn lost_with(before: &[Record], failed: TriedPlace) -> impl Fn(TriedPlace) -> bool {
+    let (number, _, memory) = failed;
     let measured = before.iter().filter(|record| record.outcome.is_ok()).filter_map(place);
-    !measured.map(|(known, _)| known).any(|known| known == number)
+    let (mut is_number_known, mut is_memory_known) = (false, memory.is_leave());
+    for (known, _, policy) in measured {
+        is_number_known |= known == number;
+        is_memory_known |= policy == memory;
+    }
+    move |place| match (is_number_known, is_memory_known) {
+        (true, true) => place == failed,
+        (true, false) => place.2 == memory,
+        // Who is to blame shows once the number is tried with memory left alone.
+        (false, false) => (place.0, place.2) == (number, memory),
+        (false, true) => place.0 == number,
+    }
 }
 
 fn details(history: &[Record]) -> Vec<NumberDetail> {
@@ -361,6 +402,31 @@ fn believed(search: &JointSearch, candidates: &[PolicyCandidate]) -> Vec<(u32, f
     measured.map(|(number, (_, value))| (number, value)).collect()
 }
 
+/// The memory policy of each number that a measurement shows to be clearly faster with it than any
+/// place of the number is expected to be without.
+fn faster_memory(
+    search: &JointSearch,
+    candidates: &[PolicyCandidate],
+) -> BTreeMap<u32, MemoryPolicy> {
+    let values = search.values();
+    let left = |number| {
+        let left = candidates.iter().zip(&values);
+        let left = left.filter(|(one, _)| one.number == number && one.arm.memory.is_leave());
+        left.fold(0.0, |best, (_, &value)| value.max(best))
+    };
+    let mut best: BTreeMap<u32, (f64, MemoryPolicy)> = BTreeMap::new();
+    for (arm, candidate) in candidates.iter().enumerate() {
+        let (number, memory) = (candidate.number, candidate.arm.memory);
+        let known = best
+            .get(&number)
+            .map_or_else(|| left(number) * (1.0 + MEMORY_GAIN), |(value, _)| *value);
+        if !memory.is_leave() && search.is_measured(arm) && values[arm] > known {
+            best.insert(number, (values[arm], memory));
+        }
+    }
+    best.into_iter().map(|(number, (_, memory))| (number, memory)).collect()
+}
+
 /// The least time that a measurement is expected to take. It is the longest start so far plus the
 /// longest measurement, each at least `run`. A program that is ready needs no start.
 fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bool) -> Duration {
@@ -373,6 +439,7 @@ mod tests {
     use super::*;
     use pinwise_campaign::{Ending, MemoryJournal, drive};
     use pinwise_measure::{Detail, MeasureError, Measurement, Retry, Testbed, Workload};
+    use pinwise_synthetic::{Contention, Demand, Disturbance, RemoteMemory};
 
     #[test]
     fn a_measurement_takes_as_long_as_its_run_is_expected_to_and_the_longest_did() {
@@ -404,7 +471,7 @@ mod tests {
             &self.2
         }
         fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
-            let Setting::Threads(ThreadCount { n: Some(n), placed }) = setting else {
+            let Setting::Threads(ThreadCount { n: Some(n), placed, .. }) = setting else {
                 panic!("{setting:?}")
             };
             let performance = match (n, placed) {
@@ -424,6 +491,111 @@ mod tests {
             let (duration, detail) = (Duration::from_millis(5), Detail::of(&detail));
             Ok(Measurement { performance, duration, spread: None, detail })
         }
+    }
+
+    /// A program of two threads or four, whose memory lies on the second of two nodes at home.
+    struct OnTwoNodes {
+        plain: Scripted,
+        latency: f64,
+        /// It may not be moved.
+        held: bool,
+    }
+
+    impl Testbed for OnTwoNodes {
+        fn machine(&self) -> &Machine {
+            self.plain.machine()
+        }
+        fn workload(&self) -> &Workload {
+            self.plain.workload()
+        }
+        fn unit(&self) -> &Unit {
+            self.plain.unit()
+        }
+        fn measure(
+            &mut self,
+            setting: &Setting,
+            effort: Effort,
+        ) -> Result<Measurement, MeasureError> {
+            let measured = self.plain.measure(setting, effort)?;
+            let Setting::Threads(ThreadCount { n: Some(n), placed, memory: policy }) = setting
+            else {
+                panic!("{setting:?}")
+            };
+            if self.held && !policy.is_leave() {
+                return Err(MeasureError::new(Retry::Other, "not permitted to move memory"));
+            }
+            let (machine, threads) = (self.plain.0.clone(), *n as usize);
+            let tree = SharingTree::new(&machine, Alike::ExceptNuma);
+            // All threads work alike, and disturb each other a little on a node.
+            let demand = Demand {
+                time: vec![1.0],
+                burden: vec![vec![0.1]],
+                distance: 0.0,
+                near: 0,
+                cap: None,
+                needle: None,
+            };
+            let roles = vec!["worker"; threads];
+            let bed = Contention::new(machine, 1, &roles, demand, Disturbance::default());
+            let memory = RemoteMemory { policy: *policy, home: 1, latency: self.latency };
+            let mut bed = bed.with_memory(memory);
+            let setting = match placed {
+                Some(Placed::By(policy)) => Setting::Pinned(policy.assign(&tree, threads)),
+                _ => Setting::Unpinned,
+            };
+            let performance = bed.measure(&setting, effort)?.performance;
+            Ok(Measurement { performance, ..measured })
+        }
+    }
+
+    #[test]
+    fn memory_goes_with_the_threads_where_that_is_measured_to_be_clearly_faster() {
+        let machine = Machine::from_shape("numa:2 core:4").unwrap();
+        let tried = |latency, held, memory: &[MemoryPolicy]| {
+            let question = PoliciesQuestion {
+                first: 4,
+                numbers: vec![(4, 4), (2, 2)],
+                readings: vec![(4, 2.0, None), (2, 1.0, None)],
+                contexts: 8,
+                time: Duration::from_secs(10),
+                run: Duration::from_millis(10),
+                starts_anew: false,
+                windows: 4.0,
+                order: Policy::ORDER,
+                memory: memory.to_vec(),
+            };
+            let workload = Workload::new("p", &[]);
+            let plain = Scripted(machine.clone(), workload, Unit::rate("1/s"));
+            let mut testbed = OnTwoNodes { plain, latency, held };
+            let mut policies = Policies::new(question, &machine);
+            let mut journal = MemoryJournal::default();
+            let clock = || Duration::ZERO;
+            let never = || false;
+            let ended = drive(
+                &mut journal,
+                &mut policies,
+                &mut testbed,
+                &clock,
+                &never,
+                &mut |_: &Record| {},
+            );
+            policies.measured(&ended.unwrap().1)
+        };
+        let moved = |found: &PolicyMeasurements| {
+            found.rows.iter().filter(|row| !row.memory.is_leave()).count()
+        };
+        // Compact threads are on the first node.
+        let far = tried(1.0, false, &MemoryPolicy::ALL);
+        assert_eq!(far.memory_of(4), MemoryPolicy::Follow, "{far:?}");
+        let near = tried(0.01, false, &MemoryPolicy::ALL);
+        assert_eq!(near.memory, BTreeMap::new(), "a percent is not worth it: {near:?}");
+        let left = tried(1.0, false, &[]);
+        assert_eq!((moved(&left), left.memory_of(4)), (0, MemoryPolicy::Leave));
+        // A refusal costs one try of each policy, and no number.
+        let held = tried(1.0, true, &MemoryPolicy::ALL);
+        assert_eq!((moved(&held), held.memory_of(4)), (0, MemoryPolicy::Leave));
+        assert!((1..=2).contains(&held.notes.len()), "{:?}", held.notes);
+        assert!(held.values.iter().any(|(number, _)| *number == 4), "{held:?}");
     }
 
     #[test]
@@ -453,6 +625,7 @@ mod tests {
             starts_anew: false,
             windows: 4.0,
             order: Policy::ORDER,
+            memory: Vec::new(),
         };
         let go = |journal: &mut MemoryJournal, most: usize, time: Duration| {
             let made = std::cell::Cell::new(journal.records.len());

@@ -17,8 +17,8 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_cluster::NodeNews;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
-    Detail, Disturbances, Effort, MeasureError, Measurement, NodeResult, OtherLoad, Placed, Retry,
-    Setting, Testbed, ThreadCount, Unit, Workload,
+    Detail, Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, NodeResult, OtherLoad,
+    Placed, Retry, Setting, Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_placement::{Budget, PlannedNumber};
 use pinwise_present::quoted;
@@ -66,6 +66,9 @@ pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
     })
 }
 
+/// With which n and which policy of memory a program is open.
+type OpenedWith = (Option<u32>, MemoryPolicy);
+
 /// The program of a search.
 pub(super) struct TunedProgram<'a> {
     request: &'a ThreadsRequest,
@@ -78,8 +81,8 @@ pub(super) struct TunedProgram<'a> {
     pub(super) default: DefaultNumber,
     /// CPUs it may run on.
     pub(super) cpus: u32,
-    /// The testbeds that are ready, by n; `None`: without a number.
-    open: Vec<(Option<u32>, Box<dyn OpenSubject>)>,
+    /// The testbeds that are ready, by n and the policy of memory. No n: without a number.
+    open: Vec<(OpenedWith, Box<dyn OpenSubject>)>,
     /// The number whose threads are known by name, and these names.
     known: Option<(u32, Workload)>,
     /// Measurements of a round, after which the program begins again if it goes on running.
@@ -267,6 +270,7 @@ impl<'a> TunedProgram<'a> {
     pub(super) fn request(
         &mut self,
         n: Option<u32>,
+        memory: MemoryPolicy,
         time: Duration,
     ) -> Result<PlacementRequest, JobError> {
         let subject = match (&self.template, self.goes_on()) {
@@ -274,7 +278,7 @@ impl<'a> TunedProgram<'a> {
                 let n = n.unwrap_or(self.cpus);
                 if self.prober.pid().is_none() {
                     // After a pause nobody holds the program: a probe takes hold of it again.
-                    let count = ThreadCount { n: Some(n), placed: None };
+                    let count = ThreadCount::unpinned(Some(n));
                     self.prober.measure(&Setting::Threads(count), Effort { windows: 0.1 })?;
                 }
                 let set = self.prober.set(n);
@@ -314,11 +318,29 @@ impl<'a> TunedProgram<'a> {
             period: self.request.probe,
             floor: self.program.floor,
             limit: self.request.limit,
+            memory,
             on: self.request.on.clone(),
             ..PlacementRequest::new(subject, metric)
         };
         request.question.budget = Budget::Time(time);
         Ok(request)
+    }
+
+    /// The memory policies that are tried on `machine`, besides leaving memory where it is. `asked`
+    /// is what the user says about it. A service is only touched if they say so.
+    pub(super) fn tried_memory(
+        &self,
+        asked: Option<MemoryPolicy>,
+        machine: &Machine,
+    ) -> Vec<MemoryPolicy> {
+        if self.request.on.is_some() || machine.memory_nodes().len() < 2 {
+            return Vec::new();
+        }
+        match asked {
+            None if self.goes_on() => Vec::new(),
+            None => vec![MemoryPolicy::Follow, MemoryPolicy::Interleave],
+            Some(asked) => Some(asked).into_iter().filter(|asked| !asked.is_leave()).collect(),
+        }
     }
 
     /// The process that runs already, if it is one.
@@ -338,23 +360,27 @@ impl<'a> TunedProgram<'a> {
         give_back(&mut self.prober, events)
     }
 
-    /// The program with `n`, ready to be measured. One that goes on running has one number at a
-    /// time: the others end.
-    fn opened(&mut self, n: Option<u32>) -> Result<usize, JobError> {
-        if let Some(place) = self.open.iter().position(|(open, _)| *open == n) {
+    /// The program with `n`, ready to be measured. One that goes on running has one number and one
+    /// memory policy at a time: the others end.
+    fn opened(&mut self, n: Option<u32>, memory: MemoryPolicy) -> Result<usize, JobError> {
+        if let Some(place) = self.open.iter().position(|(open, _)| *open == (n, memory)) {
             return Ok(place);
         }
         if !self.starts_anew() {
             self.end();
         }
-        let (request, opening) = self.opening(n)?;
-        self.open.push((n, open_with(&request, opening, self.caller, &mut Silent)?));
+        let (request, opening) = self.opening(n, memory)?;
+        self.open.push(((n, memory), open_with(&request, opening, self.caller, &mut Silent)?));
         Ok(self.open.len() - 1)
     }
 
     /// How it is opened with `n`: what is asked, and what is known about it.
-    fn opening(&mut self, n: Option<u32>) -> Result<(PlacementRequest, Opening), JobError> {
-        let request = self.request(n, Duration::ZERO)?;
+    fn opening(
+        &mut self,
+        n: Option<u32>,
+        memory: MemoryPolicy,
+    ) -> Result<(PlacementRequest, Opening), JobError> {
+        let request = self.request(n, memory, Duration::ZERO)?;
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);
         let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
         let threads = threads.map(|thread| thread.name.clone()).collect();
@@ -403,13 +429,13 @@ impl Testbed for TunedProgram<'_> {
     }
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        let Setting::Threads(ThreadCount { n, placed }) = setting else {
+        let Setting::Threads(ThreadCount { n, placed, memory }) = setting else {
             return Err(MeasureError::unsupported(&self.workload.name, setting));
         };
         let other = |reason: String| MeasureError::new(Retry::Other, reason);
         let begin = Instant::now();
-        let ready = self.open.iter().any(|(open, _)| open == n);
-        let place = self.opened(*n).map_err(|error| match error {
+        let ready = self.open.iter().any(|(open, _)| *open == (*n, *memory));
+        let place = self.opened(*n, *memory).map_err(|error| match error {
             JobError::Interrupted(Interruption { .. }) => MeasureError::interrupted(),
             JobError::Usage(reason) => MeasureError::new(Retry::Never, reason),
             error => other(error.to_string()),
@@ -510,12 +536,39 @@ mod tests {
         let mut program = TunedProgram::anew(&request, machine, None, &caller).unwrap();
         program.know(4, Workload::new("pigz", &[&["pigz", "helper"]]));
         let mut opened = |n| {
-            let (request, opening) = program.opening(Some(n)).unwrap();
+            let (request, opening) = program.opening(Some(n), MemoryPolicy::Leave).unwrap();
             assert_eq!(request.affinities, BTreeMap::new(), "nobody has looked at any");
             assert_eq!(request.floor, Some(0.5));
             opening.threads
         };
         assert_eq!(opened(4), ["pigz0", "helper0"]);
         assert_eq!(opened(3), [""; 0]);
+        let (request, _) = program.opening(Some(3), MemoryPolicy::Follow).unwrap();
+        assert_eq!(request.memory, MemoryPolicy::Follow);
+    }
+
+    #[test]
+    fn memory_is_tried_elsewhere_on_several_nodes_and_a_service_is_asked_for() {
+        let tried = |set: Option<&str>, shape: &str, asked| {
+            let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
+            let set = set.map(|set| set.parse().unwrap());
+            let program = HostProgram { command, set, ..HostProgram::default() };
+            let request = ThreadsRequest {
+                default: Some(2),
+                ..ThreadsRequest::new(ThreadsProgram::Here(program))
+            };
+            let machine = Machine::from_shape(shape).unwrap();
+            let caller = Caller::default();
+            let program = TunedProgram::anew(&request, machine.clone(), None, &caller).unwrap();
+            program.tried_memory(asked, &machine)
+        };
+        let (two, set) = ("numa:2 core:2", Some("cmd:echo {n}"));
+        let all = vec![MemoryPolicy::Follow, MemoryPolicy::Interleave];
+        assert_eq!(tried(None, two, None), all);
+        assert_eq!(tried(None, "2x2", None), []);
+        assert_eq!(tried(None, two, Some(MemoryPolicy::Leave)), []);
+        assert_eq!(tried(None, two, Some(MemoryPolicy::Interleave)), [MemoryPolicy::Interleave]);
+        assert_eq!(tried(set, two, None), []);
+        assert_eq!(tried(set, two, Some(MemoryPolicy::Follow)), [MemoryPolicy::Follow]);
     }
 }

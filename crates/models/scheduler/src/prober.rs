@@ -219,7 +219,8 @@ impl Testbed for ModelProber {
 
     /// Only [`Setting::Threads`], unpinned.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        let Setting::Threads(ThreadCount { n: Some(parameter), placed: None }) = *setting else {
+        let Setting::Threads(ThreadCount { n: Some(parameter), placed: None, .. }) = *setting
+        else {
             return Err(MeasureError::unsupported(&self.workload.name, setting));
         };
         let window = self.window.mul_f64(effort.windows);

@@ -91,7 +91,7 @@ impl NumberSetter {
 
     /// A note on the CPUs that the program of process `root` loses when its limits are put back.
     /// Call it before any change.
-    pub(crate) fn forgotten(&self, root: Pid, offline: &CpuSet) -> Option<ProgramNote> {
+    pub fn forgotten(&self, root: Pid, offline: &CpuSet) -> Option<ProgramNote> {
         match self {
             Self::Affinity => affinity::forgotten(&affinity::own(root.main()).ok()?, offline),
             _ => None,

@@ -4,14 +4,14 @@ use crate::live::whole;
 use crate::programs::*;
 use pinwise_linux::{Pid, Scope, affinity};
 use pinwise_measure::{
-    CoscheduledPeriod, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed,
-    ThreadMoves, Unit,
+    CoscheduledPeriod, Effort, Interrupt, MeasureError, Measurement, ProgramNote, Retry, Setting,
+    Testbed, ThreadMoves, Unit,
 };
 use pinwise_metric::Meter;
 use pinwise_programs::{
     CoscheduleError, CoscheduleOptions, CoscheduledTestbed, FoundPrograms, thread_time,
 };
-use pinwise_topology::CpuSet;
+use pinwise_topology::{CpuSet, Machine};
 use std::time::{Duration, Instant};
 
 fn found(pids: &[Pid]) -> Result<FoundPrograms, CoscheduleError> {
@@ -84,6 +84,29 @@ fn threads_are_dealt_within_their_masks_and_put_back() {
     period(&mut testbed, dealt, 5.0);
     drop(testbed);
     assert_eq!(masks(&threads), before, "and so is the end");
+}
+
+/// Opens programs as if their CPUs were offline, and prints the notes.
+pub(crate) fn forgetful(pids: [&str; 2]) {
+    let machine = Machine { offline: machine().allowed, ..machine() };
+    let found = found(&pids.map(|pid| Pid(pid.parse().unwrap()))).unwrap();
+    let testbed = CoscheduledTestbed::new(found, machine, options(), Interrupt::default());
+    println!("{:?}", testbed.unwrap().notes());
+}
+
+#[test]
+fn cpus_that_an_old_kernel_does_not_put_back_are_noted_before_any_period() {
+    if !enough_cpus() {
+        return;
+    }
+    let programs = [Program::start("spin 1"), Program::start("spin 1")];
+    let [one, other] = programs.each_ref().map(|program| {
+        program.threads("spin-", 1);
+        program.pid()
+    });
+    let Some(told) = on_old_kernel(&format!("forgetful {one} {other}")) else { return };
+    let note = ProgramNote::OfflineForgotten { cpus: whole().to_string() };
+    assert!(told.contains(&format!("{note:?}")), "{told}");
 }
 
 #[test]

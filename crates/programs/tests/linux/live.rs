@@ -2,8 +2,10 @@
 
 use crate::guardian::{is_held, tuner};
 use crate::programs::*;
+use pinwise_linux::sys::Scheduling;
 use pinwise_linux::{
-    Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, memory, process,
+    Launch, Pid, RealtimeClass, Scope, Target, TargetError, ThreadFilter, Tid, affinity, memory,
+    process,
 };
 use pinwise_measure::{
     Effort, Interrupt, LeftAlone, MemoryPolicy, ProgramNote, Retry, Setting, Testbed,
@@ -14,7 +16,9 @@ use rustix::process::{Pid as RawPid, setpriority_process};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Whether the notes say that threads of this name are left alone for this reason.
 pub(crate) fn leaves_alone(notes: &[ProgramNote], why: LeftAlone, name: &str) -> bool {
@@ -591,4 +595,43 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     drop(testbed);
     drop(program);
     until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());
+}
+
+/// Its threads may keep an ordinary thread waiting, and then a budget does not hold.
+#[test]
+fn pinwise_is_punctual_while_it_finds_the_threads_and_ordinary_afterwards() {
+    let before = Scheduling::current().unwrap();
+    if RealtimeClass::raise().is_err() {
+        return pinwise_synthetic::not_judged("this user may not raise the class");
+    }
+    let program = Program::start("spin 2");
+    program.threads("spin-", 2);
+    let target = || Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    drop(attach(&program));
+    assert_eq!(Scheduling::current().unwrap(), before, "as a testbed");
+    // A scan that would take an hour ends as soon as the class is seen.
+    let (interrupt, done) = (Interrupt::default(), AtomicBool::new(false));
+    let scanner = fs::read_link("/proc/thread-self").unwrap();
+    let stat = Path::new("/proc").join(scanner).join("stat");
+    // The field `policy`, the 39th after the name.
+    let is_raised = || {
+        let text = fs::read_to_string(&stat).unwrap();
+        let (_, fields) = text.rsplit_once(')').unwrap();
+        fields.split_whitespace().nth(38) == Some("1")
+    };
+    let refused = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_raised() && !done.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            interrupt.flag().store(true, Ordering::Relaxed);
+        });
+        let options = LiveOptions { scan: Duration::from_secs(20), ..quick() };
+        let meter = reading(|| 100.0);
+        let opened = LiveTestbed::new(target(), &machine(), meter, options, interrupt.clone());
+        done.store(true, Ordering::Relaxed);
+        opened.err().expect("it was not interrupted, so the class was not raised")
+    });
+    assert!(matches!(refused, TargetError::Measure(error) if error.interrupted));
+    assert_eq!(Scheduling::current().unwrap(), before, "after an interruption");
 }

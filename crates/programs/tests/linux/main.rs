@@ -84,6 +84,7 @@ fn __program() {
             guardian::tune(Target::launch(&live::launch("parent")).unwrap().0)
         }
         ["forgetful", pid] => number_setter::forgetful(pid.parse().unwrap()),
+        ["forgetful", one, other] => cosched::forgetful([one, other]),
         ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),
         _ => panic!("no such program: {program}"),

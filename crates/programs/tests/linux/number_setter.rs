@@ -1,13 +1,12 @@
 //! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search,
 //! they have what they had.
 
-use crate::programs::{PROGRAM, Program, arguments, enough_cpus, machine, masks, until};
+use crate::programs::{Program, enough_cpus, machine, masks, on_old_kernel, until};
 use pinwise_linux::{Pid, affinity};
 use pinwise_measure::{Interrupt, ProgramNote};
 use pinwise_programs::{LinuxProber, NumberSetter, ProbeOptions, ProbedProgram};
 use pinwise_topology::{CpuSet, Machine};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -85,17 +84,12 @@ pub(crate) fn forgetful(pid: i32) {
     println!("{:?}", prober.probes()[0].notes);
 }
 
-/// `setarch` makes the kernel say that it is an old one.
 #[test]
 fn cpus_that_an_old_kernel_does_not_put_back_are_noted() {
     let program = Program::start("spin 2");
     let threads = program.threads("spin-", 2);
-    let mut limiting = Command::new("setarch");
-    limiting.arg("--uname-2.6").arg(std::env::current_exe().unwrap()).args(arguments());
-    let limiting = limiting.env(PROGRAM, format!("forgetful {}", program.pid())).output();
-    let Ok(output) = limiting else { return pinwise_synthetic::lacking("setarch") };
+    let Some(told) = on_old_kernel(&format!("forgetful {}", program.pid())) else { return };
     let note = ProgramNote::OfflineForgotten { cpus: masks(&threads)[0].to_string() };
-    let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains(&format!("{note:?}")), "{told}");
 }
 

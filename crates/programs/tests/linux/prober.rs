@@ -210,7 +210,7 @@ fn a_metric_is_read_over_the_same_window() {
     };
     let progress = ProgressSource::Metric(MetricSpec::Stdout(pattern), metric);
     let mut prober = prober(template("late {n}"), ProbeOptions { progress, ..options() });
-    let setting = Setting::Threads(ThreadCount { n: Some(2), placed: None });
+    let setting = Setting::Threads(ThreadCount::unpinned(Some(2)));
     let measured = prober.measure(&setting, Effort { windows: 0.5 }).unwrap();
     assert_eq!(measured.duration, WINDOW / 2);
     let stored = Probed::of(&measured).unwrap();

@@ -26,6 +26,20 @@ pub(crate) fn arguments() -> [&'static str; 4] {
     ["__program", "--exact", "--nocapture", "--test-threads=1"]
 }
 
+/// What a program of these tests prints if the kernel says that it is an old one. `None`: this
+/// machine lacks `setarch`, and it was said.
+pub(crate) fn on_old_kernel(program: &str) -> Option<String> {
+    let mut command = Command::new("setarch");
+    command.arg("--uname-2.6").arg(std::env::current_exe().unwrap()).args(arguments());
+    match command.env(PROGRAM, program).output() {
+        Ok(output) => Some(String::from_utf8(output.stdout).unwrap()),
+        Err(_) => {
+            pinwise_synthetic::lacking("setarch");
+            None
+        }
+    }
+}
+
 /// Spins on `name` until `end`.
 pub(crate) fn spin(name: &str, life: Duration) -> thread::JoinHandle<()> {
     let end = Instant::now() + life;

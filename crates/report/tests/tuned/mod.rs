@@ -3,7 +3,7 @@
 use crate::synthetic::{Plot, Synthetic, campaign};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Parent};
 use pinwise_jobs::ShownProbe;
-use pinwise_measure::{Measure, Probe, Progress, SchedulingProfile, Unit};
+use pinwise_measure::{Measure, MemoryPolicy, Probe, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{ComparedRounds, LastComparisonVerdict, TunePart, Way};
 use pinwise_present::{Files, TuneVerdict, tune_next};
 use pinwise_report::{PlacedNumber, ThreadsSearch, TriedPolicy, TuneSearch, tune_page};
@@ -69,6 +69,7 @@ impl Tuned {
         let tried = |n: u32, policy: Option<Policy>, performance: f64| TriedPolicy {
             n,
             policy,
+            memory: MemoryPolicy::Leave,
             threads: n as usize,
             performance,
         };

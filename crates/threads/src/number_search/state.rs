@@ -70,7 +70,7 @@ enum Closing {
 
 fn probe(parameter: u32, windows: f64) -> Trial {
     Trial {
-        setting: Setting::Threads(ThreadCount { n: Some(parameter), placed: None }),
+        setting: Setting::Threads(ThreadCount::unpinned(Some(parameter))),
         purpose: Purpose::Other,
         effort: Effort { windows },
     }

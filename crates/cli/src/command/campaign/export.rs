@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
 use pinwise_measure::{
-    CoscheduledPeriod, Detail, OtherLoad, Placed, Probed, Retry, Setting, ThreadMoves,
+    CoscheduledPeriod, Detail, MemoryPolicy, OtherLoad, Placed, Probed, Retry, Setting, ThreadMoves,
 };
 use pinwise_present::{printable, tagged_program_notes};
 use pinwise_topology::SharingTree;
@@ -37,6 +37,9 @@ struct RecordJson {
     /// What placed the threads, where no assignment did: a policy, or a way to move them.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
+    /// Where the memory lay, if it was not left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryPolicy>,
     /// The measured programs, if there are several: those of a pair, or all that ran in a period.
     #[serde(skip_serializing_if = "Option::is_none")]
     programs: Option<Vec<String>>,
@@ -112,8 +115,8 @@ pub(super) fn document(
 /// `pinwise bound` reads both.
 pub(super) fn csv(document: &CampaignExportJson) -> String {
     let mut text = String::from(
-        "number,purpose,cpus,n,policy,benchmarks,programs,windows,value,performance,duration_s,\
-         spread,elapsed_s,error,retry,unit,assignments,campaign\n",
+        "number,purpose,cpus,n,policy,memory,benchmarks,programs,windows,value,performance,\
+         duration_s,spread,elapsed_s,error,retry,unit,assignments,campaign\n",
     );
     write_rows(document, &mut text);
     text
@@ -135,6 +138,7 @@ fn write_rows(document: &CampaignExportJson, text: &mut String) {
             cpus,
             row.n.map_or_else(String::new, |n| n.to_string()),
             row.policy.clone().unwrap_or_default(),
+            row.memory.map_or_else(String::new, |memory| memory.name().to_owned()),
             row.benchmarks.as_ref().map_or_else(String::new, |names| names.join(" ")),
             quoted(&row.programs.as_ref().map_or_else(String::new, |names| names.join(" "))),
             row.windows.to_string(),
@@ -202,6 +206,10 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
                 Setting::Coscheduled(ThreadMoves::Counted) => Some("counted".to_owned()),
                 Setting::Coscheduled(ThreadMoves::Apart) => Some("apart".to_owned()),
                 Setting::Coscheduled(ThreadMoves::Dealt(seed)) => Some(format!("dealt {seed}")),
+                _ => None,
+            },
+            memory: match &record.trial.setting {
+                Setting::Threads(count) => Some(count.memory).filter(|memory| !memory.is_leave()),
                 _ => None,
             },
             programs: match &record.trial.setting {
@@ -355,11 +363,17 @@ mod tests {
     #[test]
     fn a_row_has_what_was_tried_and_all_that_was_observed() {
         let info = info();
-        let threads = |placed| Setting::Threads(ThreadCount { n: Some(2), placed });
+        let followed = Setting::Threads(ThreadCount {
+            n: Some(2),
+            placed: Some(Placed::By(Policy::Compact)),
+            memory: MemoryPolicy::Follow,
+        });
+        let threads =
+            |placed| Setting::Threads(ThreadCount { placed, ..ThreadCount::unpinned(Some(2)) });
         let seats = vec![Seat { leaf: 1, benchmark: 1 }, Seat { leaf: 0, benchmark: 0 }];
         let settings = [
             threads(Some(Placed::At(Assignment::new(vec![0, 1])))),
-            threads(Some(Placed::By(Policy::Compact))),
+            followed,
             threads(None),
             Setting::Benchmarks(Seating { seats, seed: 1 }),
         ];
@@ -399,14 +413,14 @@ mod tests {
         });
         let tried: Vec<String> = csv
             .lines()
-            .map(|line| line.split(',').skip(2).take(5).collect::<Vec<_>>().join(","))
+            .map(|line| line.split(',').skip(2).take(6).collect::<Vec<_>>().join(","))
             .collect();
         let expected = [
-            "cpus,n,policy,benchmarks,programs",
-            "0 1,2,,,",
-            ",2,compact,,",
-            "unpinned,2,,,",
-            "1 0,,,mem intadd,",
+            "cpus,n,policy,memory,benchmarks,programs",
+            "0 1,2,,,,",
+            ",2,compact,follow,,",
+            "unpinned,2,,,,",
+            "1 0,,,,mem intadd,",
         ];
         assert_eq!(tried, expected);
     }

@@ -3,12 +3,12 @@
 use super::blackbox::BlackBoxArguments;
 use super::search::SearchArguments;
 use super::subject::SubjectArguments;
+use crate::memory_argument::MemoryArgument;
 use crate::node_arguments::NodeArguments;
 use crate::output::Usage;
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
 use pinwise_jobs::PlacementRequest;
-use pinwise_measure::MemoryPolicy;
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use std::path::PathBuf;
 
@@ -129,13 +129,6 @@ enum StrategyArgument {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum MemoryArgument {
-    Leave,
-    Follow,
-    Interleave,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
 enum BoundMethodArgument {
     Bayes,
     Profile,
@@ -161,11 +154,7 @@ impl Place {
             StrategyArgument::Blackbox => StrategyName::Blackbox,
         };
         let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
-        request.memory = match self.memory {
-            MemoryArgument::Leave => MemoryPolicy::Leave,
-            MemoryArgument::Follow => MemoryPolicy::Follow,
-            MemoryArgument::Interleave => MemoryPolicy::Interleave,
-        };
+        request.memory = self.memory.into();
         request.on = self.nodes.nodes()?;
         request.question = PlacementQuestion {
             budget: self.search.budget.unwrap_or(request.question.budget),
@@ -187,6 +176,7 @@ pub(super) mod tests {
     use super::*;
     use clap::Parser;
     use pinwise_jobs::{DEFAULT_WORKLOAD, SimulatedProcessor, SimulationRequest, Subject};
+    use pinwise_measure::MemoryPolicy;
     use pinwise_placement::Budget;
     use pinwise_workloads::BuiltInWorkload;
     use std::time::Duration;

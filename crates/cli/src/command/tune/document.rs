@@ -119,7 +119,7 @@ impl<'a> TuneJson<'a> {
             .map(|placed| place::document(&placed.info, &placed.question, &placed.outcome, None));
         let of = |field: &str| placed.as_ref().map_or(Value::Null, |placed| placed[field].clone());
         let surveyed = json!(self.surveyed);
-        json!({
+        let mut document = json!({
             "campaign": self.answer.campaign.id,
             "unfinished": self.answer.unfinished(files),
             "program": self.surveyed.program,
@@ -162,7 +162,9 @@ impl<'a> TuneJson<'a> {
             "budget_seconds": self.answer.budget.as_secs_f64(),
             "seconds": self.conclusion.time.as_secs_f64(),
             "plan": self.answer.plan,
-        })
+        });
+        document["memory"] = of("memory");
+        document
     }
 
     /// The threads that were seen with the number that is announced.
@@ -198,6 +200,7 @@ fn policies(policies: &PolicyMeasurements) -> Value {
         json!({
             "parameter": measured.parameter,
             "policy": measured.policy,
+            "memory": measured.memory,
             "threads": measured.threads,
             "cores": measured.footprint.map(|used| used.cores),
             "packages": measured.footprint.map(|used| used.packages),

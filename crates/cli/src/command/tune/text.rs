@@ -11,7 +11,7 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, LabelledLines, gain_text, no_tune_verdict, performance_name, policy_name,
+    Files, LabelledLines, gain_text, no_tune_verdict, outcome_memory, performance_name, placed_by,
     tagged_tune_notes, tune_next,
 };
 use pinwise_topology::{Footprint, SharingTree};
@@ -59,6 +59,9 @@ pub(super) fn result(
             width,
         ));
         sheet.text.push('\n');
+        if let Some(memory) = outcome_memory(&placed.info, &placed.outcome) {
+            sheet.line("memory", &memory);
+        }
     }
     sheet.text.push_str("\nPlacements of the best numbers:\n");
     sheet.text.push_str(&placements(&document.answer.placements, &document.comparison.unit, width));
@@ -129,7 +132,7 @@ fn tried(policies: &PolicyMeasurements, unit: &Unit, width: usize) -> String {
         };
         vec![
             measured.parameter.to_string(),
-            policy_name(measured.policy).to_owned(),
+            placed_by(measured.policy, measured.memory),
             measured.threads.to_string(),
             used(|used| used.cores),
             used(|used| used.packages),
