@@ -34,6 +34,14 @@ fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
         "pinwise: cannot start /no/such/program: there is no such program; give its path, or add \
          its folder to PATH"
     );
+    // A habit from hyperfine.
+    let (code, line) = refused(&["--", "true -x"]);
+    assert_eq!(code, 2);
+    assert_eq!(
+        line,
+        "pinwise: cannot start true -x: no program has this name; leave the quotes out, or use -- \
+         sh -c 'COMMAND'"
+    );
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("text");
     fs::write(&file, "text").unwrap();

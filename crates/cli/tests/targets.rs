@@ -196,7 +196,7 @@ fn a_refusal_comes_with_the_threads_that_were_left_alone() {
 #[test]
 fn an_idle_program_is_watched_no_longer_than_the_budget() {
     let folder = TempDir::new().unwrap();
-    let idle = Program::start(Command::new("sleep").arg("300"));
+    let idle = Program::start(Command::new("sh").args(["-c", "sleep 20 & wait"]));
     let refused = Command::new(PINWISE)
         .args(["place", "--metric", "cmd:date +%s%N", "--budget", "3s", "--pid"])
         .arg(idle.pid().to_string())
@@ -208,7 +208,8 @@ fn an_idle_program_is_watched_no_longer_than_the_budget() {
     let watched = said.split_once("used less than 1 % of a CPU for ").unwrap_or_else(|| {
         panic!("{said}");
     });
-    let (time, _) = watched.1.split_once(':').unwrap();
+    let (time, remedy) = watched.1.split_once(':').unwrap();
+    assert!(remedy.starts_with(" its child process was not watched; --tree PID"), "{said}");
     assert!(time.ends_with(" ms") || time.trim_end_matches(" s").parse::<f64>().unwrap() <= 3.0);
 }
 

@@ -60,7 +60,8 @@ impl<T: Clone + PartialEq> Dispatch<T> {
     const REMEMBERED: usize = 64;
 
     /// Trials wait from now on, each with its number in the campaign. If they are for one worker
-    /// `only`, others take them when it is lost, and those that failed on it. Returns their tickets.
+    /// `only`, others take them when it is lost, and those that failed on it. Returns their
+    /// tickets.
     pub fn offer(
         &mut self,
         only: Option<usize>,

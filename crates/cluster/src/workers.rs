@@ -252,8 +252,8 @@ impl Workers {
     /// Measures trials in real time until the first of them has a result. Each of the `rounds` goes
     /// to one node, which measures its trials one after the other. Meanwhile nodes that are free
     /// begin the others, in their order. What is in flight already is not begun again. `take` gets
-    /// each result when it comes, also of trials that were wanted earlier. If `node` is not lost, it
-    /// measures the first round, and only its result counts.
+    /// each result when it comes, also of trials that were wanted earlier. If `node` is not lost,
+    /// it measures the first round, and only its result counts.
     ///
     /// # Errors
     /// No node is left; the user asked to stop.

@@ -125,6 +125,13 @@ impl Roster {
         Ok(roster)
     }
 
+    /// How many processes its processes have started that are not among them.
+    pub fn unwatched(&self) -> usize {
+        let own: Vec<Pid> = self.members.iter().map(|member| member.pid).collect();
+        let everything = process::all().unwrap_or_default();
+        without_us(process::descendants(&own, &everything)).len()
+    }
+
     /// Finds the threads that have begun or ended. Takes 20 us for a process of ten threads, and
     /// 0.1 ms per hundred processes of the machine.
     pub fn refresh(&mut self) -> io::Result<Changes> {

@@ -216,7 +216,7 @@ impl Target {
             if begin.elapsed() >= patience {
                 let (name, waited) = (self.name.clone(), patience);
                 return Err(match idle {
-                    true => TargetError::Idle { name, waited },
+                    true => TargetError::Idle { name, waited, children: self.roster.unwatched() },
                     false => TargetError::Unsteady { name, window: window * 2, waited },
                 });
             }

@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The program could not be started.
-    #[error("cannot start {program}: {}", why_not_started(cause))]
+    #[error("cannot start {program}: {}", why_not_started(program, cause))]
     Launch {
         /// The program that was to be started.
         program: String,
@@ -61,13 +61,18 @@ pub enum TargetError {
         last: String,
     },
     /// No thread runs.
-    #[error("each thread of {name} used less than 1 % of a CPU for {}: put it under load, then \
-        try again", duration(*.waited))]
+    #[error(
+        "each thread of {name} used less than 1 % of a CPU for {}: {}",
+        duration(*.waited),
+        under_load(*.children)
+    )]
     Idle {
         /// The program's name.
         name: String,
         /// How long was waited.
         waited: Duration,
+        /// The processes that it has started and that were not watched.
+        children: usize,
     },
     /// A program that is restarted ends before any of its threads has run long enough to be
     /// placed.
@@ -164,9 +169,21 @@ impl From<TargetError> for MeasureError {
     }
 }
 
+/// What to do about threads that do not run.
+fn under_load(children: usize) -> String {
+    match children {
+        0 => "put it under load, then try again".into(),
+        1 => "its child process was not watched; --tree PID adds it".into(),
+        many => format!("its {many} child processes were not watched; --tree PID adds them"),
+    }
+}
+
 /// Why a program could not be started, and what to do.
-pub fn why_not_started(cause: &io::Error) -> String {
+pub fn why_not_started(program: &str, cause: &io::Error) -> String {
     match cause.kind() {
+        io::ErrorKind::NotFound if program.contains(char::is_whitespace) => {
+            "no program has this name; leave the quotes out, or use -- sh -c 'COMMAND'".into()
+        }
         io::ErrorKind::NotFound => {
             "there is no such program; give its path, or add its folder to PATH".into()
         }

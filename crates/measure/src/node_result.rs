@@ -15,7 +15,7 @@ pub struct NodeResult {
     pub outcome: Result<Measurement, MeasureError>,
 }
 
-/// What of `rounds` is to be begun. Each trial that a node has `begun` stands for one of them, which
+/// What of `rounds` is to be begun. Each trial that a node has `begun` stands for one of them. That
 /// is not begun again. If a `node` measures the first round, only its own stand for trials there. A
 /// round of which nothing is left stays as an empty one.
 pub fn to_begin<'a, T: Clone + PartialEq + 'a, N: PartialEq>(

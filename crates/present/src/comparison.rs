@@ -12,8 +12,8 @@ use pinwise_placement::{
 /// listed. The table marks each.
 const TIES_SHOWN: usize = 3;
 
-/// Which way is the best known, and how much the default loses against it. Also which ways cannot
-/// be distinguished from the best.
+/// Which way is the best known, and how much the default loses against it, or that this is open.
+/// Also which ways cannot be distinguished from the best.
 pub fn comparison_verdict(comparison: &Comparison) -> String {
     let Some(best) = comparison.best() else {
         return nothing_yet(comparison);
@@ -44,7 +44,16 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
         ),
         names => format!(" Statistically tied with it: {}.", names.join("; ")),
     };
-    format!("The best known assignment is that of {}: {reaches}.{against}{tied}", best.name)
+    match comparison.rows.first().filter(|row| row.standing == WayStanding::Tied) {
+        Some(default) => format!(
+            "Undecided: nothing is shown to be faster than {}. The best known assignment is that \
+             of {}: {reaches}.{tied}",
+            default.name, best.name
+        ),
+        None => {
+            format!("The best known assignment is that of {}: {reaches}.{against}{tied}", best.name)
+        }
+    }
 }
 
 /// The result before the first round of fresh windows.

@@ -30,6 +30,8 @@ pub struct RerunOptions {
     pub filter: ThreadFilter,
     /// A run that takes longer than this is ended and fails.
     pub limit: Duration,
+    /// What is left of the budget. The run that shows the threads may not take longer either.
+    pub left: Option<Duration>,
     /// Files that are removed after each run.
     pub remove: Vec<PathBuf>,
     /// Where the memory of a run lies.
@@ -44,7 +46,7 @@ impl RerunOptions {
 impl Default for RerunOptions {
     fn default() -> Self {
         let (filter, memory) = (ThreadFilter::default(), MemoryPolicy::default());
-        Self { filter, limit: Self::LIMIT, remove: Vec::new(), memory }
+        Self { filter, limit: Self::LIMIT, left: None, remove: Vec::new(), memory }
     }
 }
 
@@ -97,7 +99,7 @@ fn nothing_ran(name: String, took: Duration) -> TargetError {
     if took <= BRIEF {
         TargetError::Brief { name, after: took }
     } else {
-        TargetError::Idle { name, waited: took }
+        TargetError::Idle { name, waited: took, children: 0 }
     }
 }
 
@@ -287,6 +289,10 @@ impl RerunTestbed {
         let mut demands: HashMap<ThreadId, CpuDemand> = HashMap::new();
         let mut looked = Instant::now();
         let mut told = false;
+        // The first run shows whether the program ends by itself.
+        let left = self.options.left.filter(|_| self.learning.is_zero());
+        let left = left.filter(|left| *left < self.options.limit);
+        let limit = left.unwrap_or(self.options.limit);
         loop {
             for pinned in pinner.pin_new().map_err(|error| failed(error.into()))? {
                 pinned.result?;
@@ -309,22 +315,24 @@ impl RerunTestbed {
             if self.cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
-            if !told && running.begin.elapsed() > LASTING.min(self.options.limit / 2) {
+            if !told && running.begin.elapsed() > LASTING.min(limit / 2) {
                 told = true;
                 lasts(running.begin.elapsed());
             }
-            if running.begin.elapsed() > self.options.limit {
-                let limit = duration(self.options.limit);
-                let remedy = match self.metric {
-                    RunMetric::Runtime => {
-                        "raise --limit, or add --metric if it does not end by itself"
-                    }
-                    RunMetric::Output { .. } => {
-                        "raise --limit, or leave --per-run out if it does not end by itself"
-                    }
+            if running.begin.elapsed() > limit {
+                let (what, raise) = match left {
+                    Some(_) => ("what was left of the budget,", "--budget"),
+                    None => ("the limit of", "--limit"),
                 };
-                let message =
-                    format!("{name} ran longer than the limit of {limit} and was ended: {remedy}");
+                let instead = match self.metric {
+                    RunMetric::Runtime => "add --metric",
+                    RunMetric::Output { .. } => "leave --per-run out",
+                };
+                let message = format!(
+                    "{name} ran longer than {what} {} and was ended: raise {raise}, or {instead} \
+                     if it does not end by itself",
+                    duration(limit)
+                );
                 return Err(MeasureError::new(Retry::Other, message).into());
             }
         }

@@ -91,14 +91,24 @@ impl Testbed for Nodes {
         take: &mut dyn FnMut(NodeResult),
     ) -> Result<(), MeasureError> {
         let Some(first) = rounds.iter().flatten().next() else { return Ok(()) };
-        let new = to_begin(rounds, self.nodes.iter().flat_map(|it| &it.trials)).into_iter();
+        // The node that began the round measures the rest of it.
+        let own: Option<usize> = node.and_then(|name| name.parse().ok());
+        let begun = self.nodes.iter().zip(0..);
+        let begun = begun.flat_map(|(node, place)| node.trials.iter().map(move |one| (place, one)));
+        let mut new = to_begin(rounds, own, begun);
+        if let Some(own) = own {
+            let mut trials = std::mem::take(&mut self.nodes[own].trials);
+            let idle = trials.is_empty();
+            trials.extend(std::mem::take(&mut new[0]));
+            match idle {
+                true => self.begin(own, self.now, trials),
+                false => self.nodes[own].trials = trials,
+            }
+        }
         let mut waiting: VecDeque<VecDeque<_>> =
-            new.filter(|round| !round.is_empty()).map(VecDeque::from).collect();
+            new.into_iter().filter(|round| !round.is_empty()).map(VecDeque::from).collect();
         loop {
-            // The node that began the round comes first.
-            let own: Option<usize> = node.and_then(|name| name.parse().ok());
-            let others = (0..self.nodes.len()).filter(|place| Some(*place) != own);
-            for place in own.into_iter().chain(others) {
+            for place in 0..self.nodes.len() {
                 if self.nodes[place].trials.is_empty()
                     && let Some(round) = waiting.pop_front()
                 {
@@ -114,7 +124,7 @@ impl Testbed for Nodes {
             self.begin(place, self.now, round);
             let outcome = self.measure(&setting, effort);
             let name = place.to_string();
-            // If its own node has it in flight, only that one's result counts.
+            // If its own node has it, only that one's result counts.
             let own_has =
                 own.is_some_and(|own| own != place && self.nodes[own].trials.contains(first));
             let came = (&setting, effort) == (&first.0, first.1) && !own_has;

@@ -63,8 +63,8 @@ impl Workers {
         self.check_likeness(&mut |_, _| ())
     }
 
-    /// Checks whether nodes are still alike, if it is time. `take` gets the results of other trials,
-    /// with their workers.
+    /// Checks whether nodes are still alike, if it is time. `take` gets the results of other
+    /// trials, with their workers.
     pub(super) fn check_likeness(
         &mut self,
         take: &mut dyn FnMut(usize, NodeResult),

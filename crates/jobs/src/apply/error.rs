@@ -48,7 +48,7 @@ pub enum ApplyError {
     #[error("no command")]
     NoCommand,
     /// The program cannot be started.
-    #[error("cannot start {program}: {}", why_not_started(cause))]
+    #[error("cannot start {program}: {}", why_not_started(program, cause))]
     Start {
         /// The program.
         program: String,

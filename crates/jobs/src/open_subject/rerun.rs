@@ -13,7 +13,7 @@ use pinwise_metric::MetricSpec;
 use pinwise_present::Notice;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
 use pinwise_topology::{Assignment, Fingerprint};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl OpenSubject for RerunTestbed {
     fn notes(&self) -> Vec<ProgramNote> {
@@ -54,8 +54,10 @@ pub(super) fn open(
     let filter = thread_filter(request, &opening)?;
     let metric = RunMetric::of(&metric, &metric_options).ok_or_else(|| not_of_a_run(&metric))?;
     let (remove, memory) = (request.remove.clone(), request.memory);
-    let options = RerunOptions { filter, limit: request.limit, remove, memory };
-    let (launch, limit) = (launch(command, request), request.limit);
+    let left = opening.until.map(|end| end.saturating_duration_since(Instant::now()));
+    let limit = left.map_or(request.limit, |left| left.min(request.limit));
+    let options = RerunOptions { filter, limit: request.limit, left, remove, memory };
+    let launch = launch(command, request);
     let name = launch.name();
     let mut lasts = |after| {
         // A caller that does not listen learns it at the end.

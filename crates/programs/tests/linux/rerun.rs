@@ -185,6 +185,15 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     assert!(error.message.contains(said), "{error}");
     assert_eq!(error.retry, Retry::Other);
 
+    // The budget may end before the limit.
+    let options = RerunOptions { left: Some(Duration::ZERO), ..RerunOptions::default() };
+    let (launched, runtime) = (launch("spin 1"), RunMetric::Runtime);
+    let error =
+        RerunTestbed::new(launched, &machine(), runtime, options, Interrupt::default()).err();
+    let error = error.unwrap().to_string();
+    let said = "longer than what was left of the budget, 0 s and was ended: raise --budget, or add";
+    assert!(error.contains(said), "{error}");
+
     let cancelled = Interrupt::default();
     let flag = cancelled.clone();
     let user = std::thread::spawn(move || {
