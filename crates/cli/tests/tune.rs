@@ -368,7 +368,9 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     check(&answer);
     let speed = |row: &Value| row["performance"].as_f64().unwrap();
     let unpinned = [2, 3].map(|n| speed(&of(&answer, "probes", n)[0]));
-    assert_eq!(unpinned, [20.0, 12.0], "{answer:#}");
+    // Several windows of a number on a busy machine have a weighted mean.
+    let near = |speed: f64, expected: f64| (speed - expected).abs() < 1e-9;
+    assert!(near(unpinned[0], 20.0) && near(unpinned[1], 12.0), "{unpinned:?}: {answer:#}");
     let pinned = pinned(&answer).unwrap();
     assert!(
         pinned["threads"] == 3 && pinned["unit"] == answer["unit"] && speed(&pinned) > 50.0,
