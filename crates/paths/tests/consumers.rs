@@ -1,7 +1,9 @@
 //! What other tools print reads the same, and they read what is written for them.
 
 use object::{Object, ObjectSymbol};
-use pinwise_paths::{preaggregated_text, read_branches, read_brstack_text};
+use pinwise_paths::{
+    BranchRecording, Segments, autofdo_text, preaggregated_text, read_branches, read_brstack_text,
+};
 use pinwise_synthetic::{not_judged, shared_data};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -63,21 +65,14 @@ fn bolt_reads_what_was_written() {
     if !cc.arg(file("program.s")).status().is_ok_and(|status| status.success()) {
         return not_judged("no compiler");
     }
-    let binary = std::fs::read(file("program")).unwrap();
-    let symbols: BTreeMap<String, u64> = object::File::parse(&*binary)
-        .unwrap()
-        .symbols()
-        .map(|symbol| (symbol.name().unwrap().to_owned(), symbol.address()))
-        .collect();
+    let symbols = symbols(&std::fs::read(file("program")).unwrap());
     let (start, work) = (symbols["_start"], symbols["work"]);
     // All branches of a run, newest first, in one deep stack.
     let turn = [(5, 7), (5, 7)].map(|(to, from)| (work + from, work + to));
     let round = [(start + 5, work), turn[0], turn[1], (work + 9, start + 10)];
     let mut stack: Vec<_> = [&round[..], &[(start + 12, start + 5)]].concat().repeat(10);
     stack.pop();
-    let entries: Vec<_> =
-        stack.iter().rev().map(|(from, to)| format!("0x{from:x}/0x{to:x}/P/-/-/0")).collect();
-    let recording = read_brstack_text(entries.join(" ").as_bytes()).unwrap();
+    let recording = sampled_once(&stack);
     let seen = &recording.binaries[""];
     let text = preaggregated_text(seen, |address| Some(if address < work { start } else { work }));
     std::fs::write(file("text"), &text).unwrap();
@@ -96,6 +91,77 @@ fn bolt_reads_what_was_written() {
     ] {
         assert!(profile.lines().any(|found| found == line), "{line} in\n{profile}{text}");
     }
+}
+
+/// `work` stays on one line for its loop of three turns, and returns from another line.
+const FUNCTION: &str = "
+__attribute__((noinline)) int work(int turns)
+{
+    __asm__ volatile(\"turn: dec %0\\n again: jnz turn\" : \"+r\"(turns));
+    return turns;
+}
+void _start(void)
+{
+    __asm__ volatile(\"\" ::\"r\"(work(3)));
+    __asm__ volatile(\"left: jmp _start\");
+}
+";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn autofdo_reads_what_was_written() {
+    let mut create_llvm_prof = Command::new("create_llvm_prof");
+    if create_llvm_prof.arg("--version").output().is_err() {
+        return not_judged("no create_llvm_prof");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    std::fs::write(file("program.c"), FUNCTION).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-gdwarf-4", "-fcf-protection=none", "-nostdlib", "-static", "-no-pie", "-o"]);
+    cc.arg(file("program")).arg(file("program.c"));
+    if !cc.status().is_ok_and(|status| status.success()) {
+        return not_judged("no compiler");
+    }
+    let binary = std::fs::read(file("program")).unwrap();
+    let symbols = symbols(&binary);
+    let (turn, again, left) = (symbols["turn"], symbols["again"], symbols["left"]);
+    // The call is the five bytes before `left`, and the return the one byte after `jnz`.
+    let call = (left - 5, symbols["work"]);
+    let back = (left, symbols["_start"]);
+    let stack = [call, (again, turn), (again, turn), (again + 2, left), back].repeat(10);
+    let recording = sampled_once(&stack);
+    let segments = Segments::of_elf(&binary).unwrap();
+    let text = autofdo_text(&recording.binaries[""].at_file_offsets(&segments));
+    std::fs::write(file("text"), &text).unwrap();
+
+    let mut command = Command::new("create_llvm_prof");
+    command.args(["--profiler=text", "--format=text"]);
+    for (option, name) in [("profile", "text"), ("binary", "program"), ("out", "profile")] {
+        command.arg(format!("--{option}={}", file(name).display()));
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = std::fs::read_to_string(file("profile")).unwrap();
+    // Lines count from the one with the function's name. Compilers put `ret` on one or the other
+    // of the last two lines.
+    let of_work = profile.lines().skip_while(|line| !line.starts_with("work:")).skip(1);
+    let counts: Vec<&str> = of_work.map(str::trim).take(2).collect();
+    assert_eq!(counts[0], "2: 30", "{profile}{text}");
+    assert!(["3: 10", "4: 10"].contains(&counts[1]), "{profile}{text}");
+}
+
+/// The addresses of a binary's symbols.
+fn symbols(binary: &[u8]) -> BTreeMap<String, u64> {
+    let file = object::File::parse(binary).unwrap();
+    let symbols = file.symbols();
+    symbols.map(|symbol| (symbol.name().unwrap().to_owned(), symbol.address())).collect()
+}
+
+/// One sample of these branches, oldest first.
+fn sampled_once(branches: &[(u64, u64)]) -> BranchRecording {
+    let entries = branches.iter().rev().map(|(from, to)| format!("0x{from:x}/0x{to:x}/P/-/-/0"));
+    read_brstack_text(entries.collect::<Vec<_>>().join(" ").as_bytes()).unwrap()
 }
 
 /// BOLT's reader: of the path, or as packages of LLVM put it.

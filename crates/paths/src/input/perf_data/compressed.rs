@@ -102,7 +102,8 @@ impl CompressedStream {
         let mut room = [0; 1 << 14];
         loop {
             let (read, written) = self.decoder.decode_from_to(block, &mut room).ok()?;
-            block = &block[read..];
+            // The decoder claims more than it got if the frame promises a checksum.
+            block = block.get(read..)?;
             self.plain.extend(&room[..written]);
             self.written += written as u64;
             if self.written > ALWAYS_ALLOWED.max(LARGEST_RATIO * self.read) {
@@ -146,4 +147,24 @@ fn block_size([first, second, third]: [u8; BLOCK_HEADER]) -> Option<usize> {
     let size = (header >> 3) as usize;
     let stored = if header >> 1 & 0b11 == REPEATED_BYTE { 1 } else { size };
     (size <= LARGEST_BLOCK).then_some(BLOCK_HEADER + stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The decoder then claims four bytes of a block that it has read already.
+    #[test]
+    fn a_frame_that_promises_a_checksum_is_damaged() {
+        const WITH_CHECKSUM_AND_SIZE: u8 = 1 << 5 | 1 << 2;
+        const SIZE: u8 = 20;
+        let last_block = [SIZE << 3 | 1, 0, 0];
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, WITH_CHECKSUM_AND_SIZE, SIZE];
+        frame.extend(last_block);
+        // A record of this size.
+        frame.extend([68, 0, 0, 0, 0, 0, SIZE, 0]);
+        frame.resize(frame.len() + usize::from(SIZE) - 8, 0);
+        let read = CompressedStream::new().push(&frame, 7, &mut |_, _, _| Ok(()));
+        assert!(matches!(read, Err(BranchInputError::Damaged { at: 7 })), "{read:?}");
+    }
 }
