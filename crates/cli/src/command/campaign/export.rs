@@ -313,8 +313,8 @@ mod tests {
         let periods = settings.map(|setting| record(setting, period.clone()));
         let periods = rows(&info(Kind::Cosched), &periods, &[]);
         for (records, expected) in [
-            (pairs, vec!["0,,,,\"b,c\"", "0 0,,,,\"xz b,c\""]),
-            (periods, vec!["unpinned,,,,db", ",,dealt 3,,db", ",,apart,,db"]),
+            (pairs, vec!["0,,,,,\"b,c\"", "0 0,,,,,\"xz b,c\""]),
+            (periods, vec!["unpinned,,,,,db", ",,dealt 3,,,db", ",,apart,,,db"]),
         ] {
             let csv = csv(&CampaignExportJson {
                 campaign: info(Kind::Pairs),
