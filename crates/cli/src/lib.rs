@@ -22,7 +22,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Without memory pinwise ends with one line, and its guardian puts everything back.
+/// If memory is refused, pinwise ends with one line. Its guardian puts everything back.
 #[global_allocator]
 static ALLOCATOR: pinwise_linux::ExitingAllocator = pinwise_linux::ExitingAllocator;
 

@@ -105,8 +105,8 @@ impl Target {
         Ok((target, streams))
     }
 
-    /// Attaches to processes that already run. The caller may be in an ordinary class: their
-    /// threads do not keep it waiting.
+    /// Attaches to processes that already run. Their threads do not keep the caller waiting, if
+    /// this process may use the real-time class.
     pub fn attach(scope: Scope) -> Result<Self, TargetError> {
         let _punctual = RealtimeClass::raise();
         let name = match &scope {

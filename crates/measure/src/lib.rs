@@ -193,9 +193,9 @@ pub trait Testbed {
 
     /// Measures trials on several nodes until the first has a result. Each of the `rounds` goes to
     /// one node, which measures its trials one after the other. Nodes that are free meanwhile begin
-    /// the others. If a `node` is named that is not lost, it measures the first round, and only its
-    /// result ends the wait. `take` gets each result when it comes, also of trials that an earlier
-    /// call had begun.
+    /// the others. If a `node` is named that is not lost, it measures the first round. Then only
+    /// its result ends the wait. `take` gets each result when it comes, also of trials that an
+    /// earlier call had begun.
     ///
     /// # Errors
     /// No node is left, or the run was asked to stop.

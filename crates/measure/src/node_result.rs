@@ -17,7 +17,7 @@ pub struct NodeResult {
 
 /// What of `rounds` is to be begun. Each trial that a node has `begun` stands for one of them. That
 /// is not begun again. If a `node` measures the first round, only its own stand for trials there. A
-/// round of which nothing is left stays as an empty one.
+/// round with nothing left stays, empty.
 pub fn to_begin<'a, T: Clone + PartialEq + 'a, N: PartialEq>(
     rounds: &[Vec<T>],
     node: Option<N>,

@@ -263,7 +263,7 @@ pub fn policy_name(policy: Option<Policy>) -> &'static str {
     policy.map_or("unpinned", Policy::name)
 }
 
-/// A policy, with that of memory if this is not left alone: `compact, memory interleave`
+/// A policy, and that of memory unless it is left alone: `compact, memory interleave`.
 pub fn placed_by(policy: Option<Policy>, memory: MemoryPolicy) -> String {
     match memory {
         MemoryPolicy::Leave => policy_name(policy).to_owned(),

@@ -135,7 +135,7 @@ impl LiveTestbed {
         mut options: LiveOptions,
         cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
-        // Next to many threads that spin, an ordinary thread would overrun the budget here.
+        // Many threads that spin would keep an ordinary thread waiting, beyond the budget.
         let _punctual = RealtimeClass::raise();
         let (scanned, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
         let mut left_alone = Vec::new();
