@@ -14,12 +14,12 @@ pub struct ExitingAllocator;
 unsafe impl GlobalAlloc for ExitingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of this function, which is the same.
-        there(unsafe { System.alloc(layout) }, layout.size())
+        or_exit(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        there(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        or_exit(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -29,19 +29,18 @@ unsafe impl GlobalAlloc for ExitingAllocator {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as above.
-        there(unsafe { System.realloc(block, layout, size) }, size)
+        or_exit(unsafe { System.realloc(block, layout, size) }, size)
     }
 }
 
 /// Ends the process if there is no block. Nothing here allocates.
-fn there(block: *mut u8, size: usize) -> *mut u8 {
+fn or_exit(block: *mut u8, size: usize) -> *mut u8 {
     if block.is_null() {
         let mut text = [0; 160];
         let mut rest = &mut text[..];
         let _ = writeln!(
             rest,
-            "pinwise: out of memory: {size} bytes were refused; raise ulimit -v, or the limit of \
-             the control group"
+            "pinwise: out of memory: {size} bytes were refused; raise ulimit -v, or free memory"
         );
         let left = rest.len();
         let said = &text[..text.len() - left];

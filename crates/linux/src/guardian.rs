@@ -504,19 +504,13 @@ fn is_refused(set: Result<(), AffinityError>) -> bool {
     !matches!(set, Ok(()) | Err(AffinityError::Gone(_)))
 }
 
-/// Whether a first thread that was never pinned may be one that was. A thread that becomes another
-/// program (exec) takes the number of the first one, keeps its pin, and ends all others.
+/// Whether a first thread that was never pinned may be one that was, by exec.
 fn became_first(id: ThreadId, entries: &[GuardianEntry], touched: &TouchedThreads<'_>) -> bool {
-    if id.tid != id.pid.main() || touched.has(id) {
-        return false;
-    }
-    let mut pinned = touched.iter().filter(|(other, _)| other.pid == id.pid).peekable();
-    let others_ended = pinned.peek().is_some() && pinned.all(|(other, _)| !other.alive());
     let has_other = |entry: &GuardianEntry| {
         matches!(entry, GuardianEntry::Process { pid, mask, .. }
             if *pid == id.pid && affinity::own(id.tid).is_ok_and(|now| now != *mask))
     };
-    others_ended && entries.iter().any(has_other)
+    !touched.has(id) && touched.others_ended(id) && entries.iter().any(has_other)
 }
 
 /// Releases threads and child processes of the entered processes that inherited a pin. None of them

@@ -125,8 +125,12 @@ impl Roster {
         Ok(roster)
     }
 
-    /// How many processes its processes have started that are not among them.
+    /// How many processes its processes have started that are not among them. A control group has
+    /// its own processes alone.
     pub fn unwatched(&self) -> usize {
+        if matches!(self.scope, Scope::Cgroup(_)) {
+            return 0;
+        }
         let own: Vec<Pid> = self.members.iter().map(|member| member.pid).collect();
         let everything = process::all().unwrap_or_default();
         without_us(process::descendants(&own, &everything)).len()

@@ -173,15 +173,20 @@ impl From<TargetError> for MeasureError {
 fn under_load(children: usize) -> String {
     match children {
         0 => "put it under load, then try again".into(),
-        1 => "its child process was not watched; --tree PID adds it".into(),
-        many => format!("its {many} child processes were not watched; --tree PID adds them"),
+        1 => "put it under load, or add its child process with --tree PID".into(),
+        many => format!("put it under load, or add its {many} child processes with --tree PID"),
     }
+}
+
+/// Whether a name looks like one of a folder in PATH with its arguments.
+fn is_command(program: &str) -> bool {
+    program.split_once(' ').is_some_and(|(first, _)| !first.contains('/'))
 }
 
 /// Why a program could not be started, and what to do.
 pub fn why_not_started(program: &str, cause: &io::Error) -> String {
     match cause.kind() {
-        io::ErrorKind::NotFound if program.contains(char::is_whitespace) => {
+        io::ErrorKind::NotFound if is_command(program) => {
             "no program has this name; leave the quotes out, or use -- sh -c 'COMMAND'".into()
         }
         io::ErrorKind::NotFound => {

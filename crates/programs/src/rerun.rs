@@ -320,18 +320,18 @@ impl RerunTestbed {
                 lasts(running.begin.elapsed());
             }
             if running.begin.elapsed() > limit {
+                let time = duration(limit);
                 let (what, raise) = match left {
-                    Some(_) => ("what was left of the budget,", "--budget"),
-                    None => ("the limit of", "--limit"),
+                    Some(_) => (format!("the rest of the budget ({time})"), "--budget"),
+                    None => (format!("the limit of {time}"), "--limit"),
                 };
                 let instead = match self.metric {
                     RunMetric::Runtime => "add --metric",
                     RunMetric::Output { .. } => "leave --per-run out",
                 };
                 let message = format!(
-                    "{name} ran longer than {what} {} and was ended: raise {raise}, or {instead} \
-                     if it does not end by itself",
-                    duration(limit)
+                    "{name} ran longer than {what} and was ended: raise {raise}, or {instead} if \
+                     it does not end by itself"
                 );
                 return Err(MeasureError::new(Retry::Other, message).into());
             }

@@ -40,7 +40,7 @@ pub(crate) struct Tune {
     asked: NumberArguments,
     #[command(flatten)]
     files: RunFiles,
-    /// NUMA memory to try: leave, follow, interleave [default: all for CMD]
+    /// NUMA memory to try: leave, follow, interleave [default: all, without --set]
     #[arg(
         long,
         value_name = "HOW",

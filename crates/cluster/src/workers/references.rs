@@ -84,7 +84,9 @@ impl Workers {
             // What others took from a node for a moment sets no node aside.
             let fresh = self.measure_references(&mut judged, take)?;
             let before = series.unlike;
-            let twice = |(node, _): &(usize, f64)| before.iter().any(|(other, _)| other == node);
+            let twice = |(node, by): &(usize, f64)| {
+                before.iter().any(|(other, first)| other == node && first * by > 0.0)
+            };
             series = ReferenceSeries {
                 unlike: fresh.unlike.into_iter().filter(twice).collect(),
                 ..fresh

@@ -228,6 +228,11 @@ fn a_node_that_was_slow_for_a_moment_stays() {
     assert_eq!(lost(&all), [""; 0]);
     let notes = all.disturbances().notes;
     assert!(matches!(notes[..], [ProgramNote::NodesAlike { checks: 1, .. }]), "{notes:?}");
+    // Of two nodes the second one is named. First this one was slow, and then the other.
+    let other: Measures = |_, made| Ok(if made < 3 { 5.0 } else { 4.0 });
+    let mut all = workers(&[other, disturbed]);
+    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    assert_eq!(lost(&all), [""; 0]);
 }
 
 /// Another node has the same trial under way for a later round, and nobody else is free.

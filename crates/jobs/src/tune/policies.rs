@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// More numbers are not compared together, so that this stays a matter of tenths of a second.
 const MOST_NUMBERS: usize = 12;
-/// Memory is left where it is unless a number is faster by this share with another policy. So is
-/// the default unless an assignment is.
+/// Memory is left where it is unless a number is faster by this share with another policy. It is
+/// the margin that an assignment needs over the default.
 const MEMORY_GAIN: f64 = PlacementQuestion::WITHIN;
 
 /// Which numbers are worth a search for their placement: the question.
@@ -294,8 +294,8 @@ impl Policies {
         if found.rows.iter().any(|row| row.policy.is_some())
             && let Some(search) = self.search(history)
         {
-            found.values = believed(&search, &self.candidates);
             found.memory = faster_memory(&search, &self.candidates);
+            found.values = believed(&search, &self.candidates, &found.memory);
         }
         found
     }
@@ -389,21 +389,29 @@ fn details(history: &[Record]) -> Vec<NumberDetail> {
     measured.filter_map(|measured| measured.detail.as_ref()?.read().ok()).collect()
 }
 
-/// The value of the best place of each number that was measured in some place.
-fn believed(search: &JointSearch, candidates: &[PolicyCandidate]) -> Vec<(u32, f64)> {
+/// The value of the best place of each number that was measured in some place. Its memory is left
+/// alone there, or lies by the policy that was chosen.
+fn believed(
+    search: &JointSearch,
+    candidates: &[PolicyCandidate],
+    chosen: &BTreeMap<u32, MemoryPolicy>,
+) -> Vec<(u32, f64)> {
     let values = search.values();
     let mut best: BTreeMap<u32, (bool, f64)> = BTreeMap::new();
     for (arm, candidate) in candidates.iter().enumerate() {
         let (measured, value) = best.entry(candidate.number).or_insert((false, 0.0));
         *measured |= search.is_measured(arm);
-        *value = value.max(values[arm]);
+        let memory = candidate.arm.memory;
+        if memory.is_leave() || chosen.get(&candidate.number) == Some(&memory) {
+            *value = value.max(values[arm]);
+        }
     }
     let measured = best.into_iter().filter(|(_, (measured, _))| *measured);
     measured.map(|(number, (_, value))| (number, value)).collect()
 }
 
-/// The memory policy of each number that a measurement shows to be clearly faster with it than any
-/// place of the number is expected to be without.
+/// The memory policy of each number that is clearly faster with it. A measurement shows that. No
+/// place of the number is expected to be as fast without.
 fn faster_memory(
     search: &JointSearch,
     candidates: &[PolicyCandidate],
@@ -493,6 +501,22 @@ mod tests {
         }
     }
 
+    /// About numbers of threads on 8 contexts, from the first on. The program goes on between.
+    fn question(numbers: &[u32], readings: Vec<(u32, f64, Option<f64>)>) -> PoliciesQuestion {
+        PoliciesQuestion {
+            first: numbers[0],
+            numbers: numbers.iter().map(|&n| (n, n)).collect(),
+            readings,
+            contexts: 8,
+            time: Duration::from_secs(10),
+            run: Duration::from_millis(10),
+            starts_anew: false,
+            windows: 4.0,
+            order: Policy::ORDER,
+            memory: Vec::new(),
+        }
+    }
+
     /// A program of two threads or four, whose memory lies on the second of two nodes at home.
     struct OnTwoNodes {
         plain: Scripted,
@@ -552,18 +576,9 @@ mod tests {
     fn memory_goes_with_the_threads_where_that_is_measured_to_be_clearly_faster() {
         let machine = Machine::from_shape("numa:2 core:4").unwrap();
         let tried = |latency, held, memory: &[MemoryPolicy]| {
-            let question = PoliciesQuestion {
-                first: 4,
-                numbers: vec![(4, 4), (2, 2)],
-                readings: vec![(4, 2.0, None), (2, 1.0, None)],
-                contexts: 8,
-                time: Duration::from_secs(10),
-                run: Duration::from_millis(10),
-                starts_anew: false,
-                windows: 4.0,
-                order: Policy::ORDER,
-                memory: memory.to_vec(),
-            };
+            let readings = vec![(4, 2.0, None), (2, 1.0, None)];
+            let question =
+                PoliciesQuestion { memory: memory.to_vec(), ..question(&[4, 2], readings) };
             let workload = Workload::new("p", &[]);
             let plain = Scripted(machine.clone(), workload, Unit::rate("1/s"));
             let mut testbed = OnTwoNodes { plain, latency, held };
@@ -615,18 +630,8 @@ mod tests {
     #[test]
     fn a_search_stopped_anywhere_goes_on_to_the_same_numbers_and_ends_in_time() {
         let machine = Machine::from_shape("2x2x2").unwrap();
-        let question = PoliciesQuestion {
-            first: 4,
-            numbers: vec![(4, 4), (2, 2), (8, 8)],
-            readings: vec![(4, 2.0, None), (2, 1.4, None), (8, 2.2, None)],
-            contexts: 8,
-            time: Duration::from_secs(10),
-            run: Duration::from_millis(10),
-            starts_anew: false,
-            windows: 4.0,
-            order: Policy::ORDER,
-            memory: Vec::new(),
-        };
+        let readings = vec![(4, 2.0, None), (2, 1.4, None), (8, 2.2, None)];
+        let question = question(&[4, 2, 8], readings);
         let go = |journal: &mut MemoryJournal, most: usize, time: Duration| {
             let made = std::cell::Cell::new(journal.records.len());
             let now = std::cell::Cell::new(0);

@@ -5,6 +5,9 @@
 //! away. A thread whose CPU goes offline or leaves the cpuset may use all CPUs of the cpuset. So a
 //! thread with all of these counts as pinned.
 //!
+//! A thread that becomes another program (exec) takes the number of the first one, keeps its pin,
+//! and ends all others. So the first one then counts as pinned with the pin of any of them.
+//!
 //! *An heir* is a thread that appeared after the first pin, with a pin of pinwise. It inherited
 //! that from its creator. The kernel does not say which thread that was. It may be any that was
 //! given this pin, or that has these CPUs on its own. Threads of the heir's own process come first.
@@ -79,8 +82,18 @@ impl<'a> TouchedThreads<'a> {
     /// Whether the affinity `now` of a thread is neither what it had nor a pin.
     fn has_of_its_own(&self, id: ThreadId, now: &CpuSet) -> bool {
         let Some(thread) = self.0.get(&id) else { return false };
-        let known = thread.pins.is_empty() || thread.pins.contains(&now);
+        let known = thread.pins.is_empty()
+            || thread.pins.contains(&now)
+            || self.others_ended(id) && self.may_be_pin(now);
         !(known || now == thread.own || is_of_kernel(id.pid, now, thread.own))
+    }
+
+    /// Whether other threads of the process were pinned, and all have ended. Only the first one may
+    /// be such a thread.
+    pub(super) fn others_ended(&self, id: ThreadId) -> bool {
+        let others = self.0.keys().filter(|other| other.pid == id.pid && **other != id);
+        let mut others = others.peekable();
+        id.tid == id.pid.main() && others.peek().is_some() && others.all(|other| !other.alive())
     }
 
     /// Whether a thread may have `now` from a pin of any of the threads.
@@ -239,6 +252,12 @@ mod tests {
         assert!(is_ours(&all, &[&away, &first]), "a pin");
         assert!(is_ours(&all, &[]), "it is not known to which CPUs it was pinned");
         assert!(is_ours(&first, &[&away]), "what it had before");
+        let ended = ThreadId { start: StartTime(u64::MAX), ..id };
+        let became = |other: ThreadId| {
+            let both = entries(&[(id, &*all, &[&*away][..]), (other, &*all, &[&*first][..])]);
+            TouchedThreads::in_entries(&both).is_ours(id)
+        };
+        assert!(became(ended), "one that has ended took its number by exec, with a pin");
         assert_eq!(is_ours(&all, &[&away]), now.len() == 1, "another moved it");
         affinity::set(id.tid, &now).unwrap();
         assert!(is_ours(&away, &[&first]), "the kernel took the pin away");

@@ -191,7 +191,7 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let error =
         RerunTestbed::new(launched, &machine(), runtime, options, Interrupt::default()).err();
     let error = error.unwrap().to_string();
-    let said = "longer than what was left of the budget, 0 s and was ended: raise --budget, or add";
+    let said = "longer than the rest of the budget (0 s) and was ended: raise --budget, or add";
     assert!(error.contains(said), "{error}");
 
     let cancelled = Interrupt::default();
