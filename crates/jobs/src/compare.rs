@@ -162,7 +162,7 @@ impl Job for CompareRequest {
     ) -> Result<(NewCampaign, PreparedComparison), JobError> {
         let begin = Instant::now();
         let prepared =
-            prepare_search(self.request.clone(), None, begin, None, store, caller, events)?;
+            prepare_search(self.request.clone(), None, begin, store, caller, events)?;
         with_left_alone(ensure_choice(&prepared), &*prepared.testbed, events)?;
         let PreparedSearch { request, testbed, new, search } = prepared;
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;

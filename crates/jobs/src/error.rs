@@ -101,6 +101,11 @@ impl JobError {
         Self::Failed(Failure { reason: reason.to_string(), kept: None, remedy: Remedy::Resume })
     }
 
+    /// The budget was over before anything was measured.
+    pub(crate) fn budget_spent(reason: String) -> Self {
+        Self::Failed(Failure { reason, kept: None, remedy: Remedy::RaiseBudget })
+    }
+
     /// Bad usage, as a library's error describes it.
     pub(crate) fn usage(reason: impl Display) -> Self {
         Self::Usage(reason.to_string())

@@ -266,6 +266,9 @@ fn target_error(error: TargetError) -> JobError {
         TargetError::Measure(MeasureError { interrupted: true, .. }) => {
             JobError::nothing_measured(true)
         }
+        TargetError::Measure(MeasureError { expired: true, message, .. }) => {
+            JobError::budget_spent(message)
+        }
         error @ (TargetError::NoProcess(_) | TargetError::NoneChosen { .. }) => usage(error),
         TargetError::Launch { ref cause, .. }
         | TargetError::Unopened { ref cause, .. }

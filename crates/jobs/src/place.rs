@@ -103,11 +103,7 @@ impl Job for PlaceRequest {
         let Self { request, plan } = self;
         plan_file::check_plan_path(store, plan.as_deref())?;
         let budget = request.question.budget;
-        let until = match budget {
-            Budget::Time(budget) => begin.checked_add(budget),
-            Budget::Measurements(_) => None,
-        };
-        let prepared = prepare_search(request, None, begin, until, store, caller, events)?;
+        let prepared = prepare_search(request, None, begin, store, caller, events)?;
         if let (Budget::Time(asked), Budget::Time(left)) =
             (budget, prepared.request.question.budget)
             && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
@@ -281,7 +277,7 @@ pub(crate) fn place_part(
             resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?;
         return Ok(StoredSearch { info: store.get(info.id)?, question, outcome });
     }
-    let prepared = prepare_search(request, parent, Instant::now(), None, store, caller, events)?;
+    let prepared = prepare_search(request, parent, Instant::now(), store, caller, events)?;
     let PreparedSearch { request, mut testbed, new, search } = prepared;
     if let (Some(parent), Some(_)) = (&new.parent, &request.on) {
         check_nodes(&store.get(parent.id)?, &new.machine)?;

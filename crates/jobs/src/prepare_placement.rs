@@ -4,7 +4,7 @@ mod budget_check;
 
 pub(crate) use budget_check::too_few;
 
-use crate::error::{Failure, JobError, Remedy};
+use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with, whole_machine};
@@ -14,7 +14,7 @@ use crate::subject::Subject;
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_measure::{MemoryPolicy, ProgramNote, Time};
 use pinwise_metric::MetricSpec;
-use pinwise_placement::{PlacementSearch, SearchError, StrategyName};
+use pinwise_placement::{Budget, PlacementSearch, SearchError, StrategyName};
 use pinwise_present::{Notice, figures};
 use pinwise_topology::SharingTree;
 use std::time::Instant;
@@ -28,12 +28,11 @@ pub(crate) struct PreparedSearch {
 }
 
 /// Opens the program of a request and decides what the request leaves open. Makes the search and
-/// the campaign that it begins. Waits for the program's first numbers `until` the budget ends.
+/// the campaign that it begins. The program's first numbers must come before the budget ends.
 pub(crate) fn prepare_search(
     mut request: PlacementRequest,
     parent: Option<Parent>,
     begin: Instant,
-    until: Option<Instant>,
     store: &Store,
     caller: &Caller,
     events: &mut dyn Events,
@@ -50,6 +49,10 @@ pub(crate) fn prepare_search(
         ));
     }
     prepare_memory(&mut request, events)?;
+    let until = match request.question.budget {
+        Budget::Time(budget) => begin.checked_add(budget),
+        Budget::Measurements(_) => None,
+    };
     let opening = Opening { until, ..Opening::default() };
     let testbed = open_with(&request, opening, caller, events)?;
     let unit = testbed.unit().clone();
@@ -80,7 +83,7 @@ pub(crate) fn prepare_search(
             figures::duration(spent),
             enough.unwrap_or_else(|| "raise --budget".to_owned())
         );
-        return Err(JobError::Failed(Failure { reason, kept: None, remedy: Remedy::RaiseBudget }));
+        return Err(JobError::budget_spent(reason));
     };
     request.question.budget = left;
     request.question.prepared = spent;
@@ -198,9 +201,9 @@ pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Failure, Remedy};
     use crate::job::Job;
     use crate::{PlaceRequest, Silent, stored_campaign};
-    use pinwise_placement::Budget;
     use std::time::Duration;
 
     #[test]
@@ -243,7 +246,7 @@ mod tests {
         request.shown_cap = Some(4.0);
         for _ in 0..2 {
             let (caller, begin) = (Caller::default(), Instant::now());
-            let prepared = prepare_search(request, None, begin, None, &store, &caller, &mut Silent);
+            let prepared = prepare_search(request, None, begin, &store, &caller, &mut Silent);
             request = prepared.map_err(|error| error.to_string()).unwrap().request;
             assert_eq!((request.shown_cap, request.question.cap), (None, Some(0.25)));
         }
@@ -257,7 +260,7 @@ mod tests {
             PlacementRequest::command(["sleep", "0.05"].map(str::to_owned).into(), None);
         asked.question.budget = Budget::Time(Duration::from_millis(1));
         let (caller, begin) = (Caller::default(), Instant::now());
-        let prepared = prepare_search(asked, None, begin, None, &store, &caller, &mut Silent);
+        let prepared = prepare_search(asked, None, begin, &store, &caller, &mut Silent);
         let told = |failure: &Failure| failure.remedy == Remedy::RaiseBudget;
         assert!(matches!(prepared, Err(JobError::Failed(failure)) if told(&failure)));
     }

@@ -333,7 +333,8 @@ impl RerunTestbed {
                     "{name} ran longer than {what} and was ended: raise {raise}, or {instead} if \
                      it does not end by itself"
                 );
-                return Err(MeasureError::new(Retry::Other, message).into());
+                let error = MeasureError::new(Retry::Other, message);
+                return Err(MeasureError { expired: left.is_some(), ..error }.into());
             }
         }
         let elapsed = running.begin.elapsed();

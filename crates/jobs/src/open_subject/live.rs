@@ -4,7 +4,7 @@ use super::{
     OpenSubject, Opening, allowed_machine, launch, metric_options, scope, target_error,
     this_machine, thread_filter, usage, whole_machine, within_budget,
 };
-use crate::error::{Failure, JobError, Remedy};
+use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
@@ -212,12 +212,13 @@ fn too_short(metric: &str, waited: Duration) -> JobError {
         "the budget is too short: it left {waited} for metric '{metric}', whose first numbers may \
          take {patience}; raise --budget"
     );
-    JobError::Failed(Failure { reason, kept: None, remedy: Remedy::RaiseBudget })
+    JobError::budget_spent(reason)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Remedy;
     use pinwise_campaign::{Purpose, Trial};
     use pinwise_measure::{Detail, Effort, MeasureError, Measurement};
     use pinwise_programs::UnpinnedWindow;
