@@ -71,7 +71,8 @@ pub struct CoschedQuestion {
     pub quantum: Duration,
     /// When it ends at the latest. `None`: when the programs end.
     pub budget: Option<Duration>,
-    /// The confidence of all looks at the gain together.
+    /// The confidence of the looks at a gain together: until moving is seen to help, and of each
+    /// series of looks after that.
     pub confidence: f64,
     /// The seed of lengths, orders and splits.
     pub seed: u64,
@@ -172,11 +173,16 @@ impl ProgramRounds {
         self.of_alone.each_ref().map(|values| mean(values))
     }
 
-    /// Whether it loses more than [`FLOOR`] allows, and surely loses.
-    fn loses_too_much(&self) -> bool {
+    /// Whether it loses more than [`FLOOR`] allows, and surely loses. It is one of so many
+    /// `programs`: with many, one seems to lose by chance.
+    fn loses_too_much(&self, programs: usize) -> bool {
         let [found, moved] = self.sums;
         let enough = self.rounds.count() >= ComparedRounds::FIRST_LOOK;
-        enough && moved < FLOOR * found && self.kept().is_some_and(|kept| kept.high < 0.0)
+        let surely = || {
+            let all = self.rounds.clone().with_looks(ComparedRounds::LOOKS * programs);
+            all.gain(Way::Placed, Way::Default).is_some_and(|kept| kept.high < 0.0)
+        };
+        enough && moved < FLOOR * found && surely()
     }
 }
 
@@ -383,7 +389,7 @@ impl Judgement {
     /// Decides whether threads are moved from now on.
     fn look(&mut self) {
         let fair = self.question.objective == CoscheduleObjective::Both;
-        if fair && self.programs.values().any(ProgramRounds::loses_too_much) {
+        if fair && self.losers().next().is_some() {
             self.off = Some(CoschedVerdict::Unfair);
             return;
         }
@@ -422,7 +428,8 @@ impl Judgement {
 
     /// The programs that lose too much.
     pub(crate) fn losers(&self) -> impl Iterator<Item = &str> {
-        let losers = self.programs.iter().filter(|(_, program)| program.loses_too_much());
+        let all = self.programs.len();
+        let losers = self.programs.iter().filter(move |(_, program)| program.loses_too_much(all));
         losers.map(|(name, _)| name.as_str())
     }
 }

@@ -170,6 +170,25 @@ fn a_gain_at_the_cost_of_one_program_is_refused_unless_throughput_is_asked_for()
     assert_eq!(with(CoscheduleObjective::Fairness).verdict, CoschedVerdict::NoGain);
 }
 
+/// The same values are too few to accuse moving if many programs could have shown them.
+#[test]
+fn a_program_loses_too_much_only_if_that_is_rare_among_all_of_them() {
+    let mut program = ProgramRounds {
+        rounds: compared(&question(true)),
+        sums: [0.0; 2],
+        alone: Vec::new(),
+        of_alone: [Vec::new(), Vec::new()],
+        processes: 1,
+        contexts: Vec::new(),
+    };
+    for moved in [0.7, 0.8, 0.9, 0.95, 0.75, 0.85, 0.7, 0.8, 0.9, 0.95, 0.75, 0.85] {
+        program.rounds.take(vec![Some(1.0), Some(moved)]);
+        program.sums = [program.sums[0] + 1.0, program.sums[1] + moved];
+    }
+    assert!(program.loses_too_much(1));
+    assert!(!program.loses_too_much(1000));
+}
+
 #[test]
 fn without_counters_splits_are_tried_and_the_best_is_judged_by_fresh_rounds() {
     let speeds = |moves, _: usize| match moves {
