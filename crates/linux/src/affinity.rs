@@ -1,11 +1,13 @@
 //! The CPUs on which a thread may run.
 
+use crate::capabilities;
 use crate::control_group::cpuset_of;
 use crate::process::user_of;
 use crate::sys;
 use crate::thread::{Pid, Tid};
 use pinwise_measure::ProgramNote;
 use pinwise_topology::CpuSet;
+use rustix::process::geteuid;
 use serde::{Serialize, Serializer};
 use std::fs;
 use std::io;
@@ -44,6 +46,16 @@ pub enum AffinityError {
         /// Its user, if known.
         user: Option<u32>,
     },
+    /// pinwise may move the thread, and yet the kernel refuses.
+    #[error(
+        "a seccomp filter or a security module forbids to move thread {tid}: allow \
+         sched_setaffinity there, or run pinwise outside of that container"
+    )]
+    Forbidden {
+        /// The thread.
+        #[serde(skip)]
+        tid: Tid,
+    },
     /// Anything else.
     #[error("cannot set the affinity of thread {tid}: {cause}")]
     #[serde(rename = "other")]
@@ -65,7 +77,9 @@ impl AffinityError {
     /// Whether `other` is the same error, of this thread or of another one.
     pub fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Gone(_), Self::Gone(_)) => true,
+            (Self::Gone(_), Self::Gone(_)) | (Self::Forbidden { .. }, Self::Forbidden { .. }) => {
+                true
+            }
             (Self::Excluded { cpus, .. }, Self::Excluded { cpus: others, .. }) => cpus == others,
             (Self::NotPermitted { user, .. }, Self::NotPermitted { user: other, .. }) => {
                 user == other
@@ -162,9 +176,18 @@ fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
     match cause.raw_os_error() {
         Some(libc::ESRCH) => AffinityError::Gone(tid),
         Some(libc::EINVAL) => AffinityError::Excluded { tid, cpus: cpus.clone() },
-        Some(libc::EPERM) => AffinityError::NotPermitted { tid, user: user_of(tid) },
+        Some(libc::EPERM) => match user_of(tid) {
+            user if may_move(user) => AffinityError::Forbidden { tid },
+            user => AffinityError::NotPermitted { tid, user },
+        },
         _ => AffinityError::System { tid, cause },
     }
+}
+
+/// Whether this process may move threads of `user`: sched_setaffinity(2), errors.
+fn may_move(user: Option<u32>) -> bool {
+    user == Some(geteuid().as_raw())
+        || capabilities::holds(capabilities::effective(), capabilities::SYS_NICE)
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use rustix::thread::{
     no_new_privs, set_capabilities,
 };
 
+/// CAP_SYS_NICE.
+pub(crate) const SYS_NICE: u32 = 23;
 /// CAP_SYS_ADMIN.
 const SYS_ADMIN: u32 = 21;
 /// CAP_PERFMON.
