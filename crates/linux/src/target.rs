@@ -171,17 +171,19 @@ impl Target {
         self.roster.threads().map(|(_, id)| id).collect()
     }
 
-    /// Watches its threads for `window` or longer, in the order of their creation. To raise
-    /// `cancelled` ends this early.
+    /// Watches its threads for `window`, or up to `longest` on a crowded machine. They come in the
+    /// order of their creation. To raise `cancelled` ends this early.
     pub fn scan(
         &mut self,
         window: Duration,
+        longest: Duration,
         cancelled: &Interrupt,
     ) -> Result<Vec<ScannedThread>, TargetError> {
         let _punctual = RealtimeClass::raise();
         self.check()?;
         let stop = || cancelled.came();
-        let scanned = scan(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
+        let pause = |time| pause(time, cancelled);
+        let scanned = scan(&mut self.roster, window, longest, &pause, &stop);
         let scanned = scanned.map_err(|cause| self.unreadable(cause))?;
         self.check()?;
         Ok(scanned)
@@ -197,14 +199,16 @@ impl Target {
         cancelled: &Interrupt,
     ) -> Result<Vec<ScannedThread>, TargetError> {
         let begin = Instant::now();
-        let mut previous: Vec<ScannedThread> = Vec::new();
+        let mut previous: Option<Vec<ScannedThread>> = None;
         loop {
-            let scanned = self.scan(window, cancelled)?;
+            // A longer scan leaves time for another one.
+            let longest = patience.saturating_sub(begin.elapsed()) / 2;
+            let scanned = self.scan(window, longest, cancelled)?;
             if cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
             let idle = scanned.iter().all(|one| one.share < HARDLY_RUNS);
-            if !idle && same_crew(&previous, &scanned) {
+            if !idle && previous.as_ref().is_some_and(|before| same_crew(before, &scanned)) {
                 let members = self.roster.members().iter();
                 self.programs = members
                     .filter_map(|member| {
@@ -213,14 +217,15 @@ impl Target {
                     .collect();
                 return Ok(scanned);
             }
-            if begin.elapsed() >= patience {
+            // One scan alone shows no change.
+            if previous.is_some() && begin.elapsed() >= patience {
                 let (name, waited) = (self.name.clone(), patience);
                 return Err(match idle {
                     true => TargetError::Idle { name, waited, children: self.roster.unwatched() },
                     false => TargetError::Unsteady { name, window: window * 2, waited },
                 });
             }
-            previous = scanned;
+            previous = Some(scanned);
         }
     }
 

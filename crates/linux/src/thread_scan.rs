@@ -61,12 +61,13 @@ pub fn sample(id: ThreadId, at: Duration) -> io::Result<(ThreadSample, String)> 
     Ok((ThreadSample { at, account, runnable: stat.state == 'R' }, stat.comm))
 }
 
-/// Watches every thread for `window`, or longer on a crowded machine. The answer is in the order of
-/// creation. Threads that appear meanwhile are left to the next scan. They may not have run long
-/// enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
+/// Watches every thread for `window`, or up to `longest` on a crowded machine. The answer is in the
+/// order of creation. Threads that appear meanwhile are left to the next scan. They may not have run
+/// long enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
 pub(crate) fn scan(
     roster: &mut Roster,
     window: Duration,
+    longest: Duration,
     pause: &dyn Fn(Duration),
     cancelled: &dyn Fn() -> bool,
 ) -> io::Result<Vec<ScannedThread>> {
@@ -79,6 +80,7 @@ pub(crate) fn scan(
     let mut demands: HashMap<ThreadId, (CpuDemand, String)> =
         roster.threads().filter_map(first_look).collect();
     let mut cost = begin.elapsed();
+    let extended = longest.min(window * EXTENDED);
     loop {
         pause(LOOK.max(cost * LOOKING));
         let looked = Instant::now();
@@ -93,7 +95,7 @@ pub(crate) fn scan(
         cost = looked.elapsed();
         let elapsed = begin.elapsed();
         let heard = || demands.values().all(|(demand, _)| demand.own() >= window / CHANCE);
-        if cancelled() || elapsed >= window && (elapsed >= window * EXTENDED || heard()) {
+        if cancelled() || elapsed >= window && (elapsed >= extended || heard()) {
             break;
         }
     }

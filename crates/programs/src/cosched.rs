@@ -113,7 +113,8 @@ impl FoundPrograms {
         let mut target = Target::attach(scope)?;
         let begin = Instant::now();
         loop {
-            let mut scanned = target.scan(WATCH, cancelled)?;
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let mut scanned = target.scan(WATCH, left, cancelled)?;
             if cancelled.came() {
                 return Err(TargetError::from(MeasureError::interrupted()).into());
             }

@@ -550,7 +550,8 @@ fn first_answer(
             Err(_) => target.check()?,
             Ok(_) => {
                 let answered = asked.elapsed();
-                let scanned = target.scan(options.scan, cancelled)?;
+                let left = deadline.saturating_duration_since(Instant::now());
+                let scanned = target.scan(options.scan, left, cancelled)?;
                 if same_crew(&before, &scanned) && scanned.iter().any(|one| one.runs) {
                     return Ok((averaged(&before, scanned), answered));
                 }
