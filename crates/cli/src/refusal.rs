@@ -11,6 +11,29 @@ use std::ffi::OsString;
 /// Without these a search goes on with a default that was surely not meant.
 const MEANT: [&str; 3] = ["--budget", "--metric", "--store"];
 
+/// Options of taskset, numactl, perf and hyperfine, and ours that answers the same wish.
+const ELSEWHERE: [(&str, &str); 12] = [
+    ("-c", "--cpus"),
+    ("-C", "--cpus"),
+    ("--cpu-list", "--cpus"),
+    ("--physcpubind", "--cpus"),
+    ("-p", "--pid"),
+    ("-e", "--metric"),
+    ("--event", "--metric"),
+    ("--membind", "--memory"),
+    ("-r", "--budget"),
+    ("--repeat", "--budget"),
+    ("--runs", "--budget"),
+    ("--min-runs", "--budget"),
+];
+
+/// The option of `command` that does what another tool calls `word`.
+fn known_elsewhere(command: &Command, word: &str) -> Option<&'static str> {
+    let (_, ours) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == option(word))?;
+    let has = |argument: &clap::Arg| argument.get_long() == ours.strip_prefix("--");
+    command.get_arguments().any(has).then_some(*ours)
+}
+
 /// The option of `command` that `word` is, if few programs have one of its name.
 fn meant<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
     let named = |known: &&clap::Arg| known.get_long() == option(word).strip_prefix("--");
@@ -48,6 +71,7 @@ fn reason(error: &clap::Error, command: &Command, path: &str) -> (String, String
             // Nobody is led to leave a check out.
             let nearest = error.get(ContextKind::SuggestedArg).map(ToString::to_string);
             let nearest = nearest.filter(|name| name != "--force");
+            let nearest = known_elsewhere(command, &argument).map(str::to_owned).or(nearest);
             let nearest = nearest.map(|name| format!("; did you mean {name}?"));
             return (format!("unexpected argument '{argument}'"), nearest.unwrap_or_default());
         }
@@ -212,6 +236,13 @@ mod tests {
                 "pinwise doctor --store s.db",
                 "unexpected argument '--store'; see pinwise doctor --help",
             ),
+            ("pinwise place -c 0-3 -- x", "unexpected argument '-c'; did you mean --cpus?"),
+            ("pinwise place -p 7", "unexpected argument '-p'; did you mean --pid?"),
+            (
+                "pinwise compare --runs 5 -- x",
+                "unexpected argument '--runs'; did you mean --budget?",
+            ),
+            ("pinwise doctor -p 7", "unexpected argument '-p'; see pinwise doctor --help"),
             ("pinwise plce", "there is no command 'plce'; did you mean place?"),
             ("pinwise pa", "'pa' may mean pairs or paths; see pinwise --help"),
             ("pinwise camp lst", "there is no command 'lst'; did you mean list?"),

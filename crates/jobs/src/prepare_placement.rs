@@ -187,6 +187,7 @@ pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
     let remedy = match request.question.per_context {
         _ if new.simulated => "; allow more contexts (--cpus)".to_owned(),
         Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
+        _ if count == 1 => "; pinwise threads finds how many to run".to_owned(),
         _ => String::new(),
     };
     let alike = if search.space().is_masked() { "" } else { ", all alike" };

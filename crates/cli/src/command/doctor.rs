@@ -61,13 +61,24 @@ impl Doctor {
             let checks = findings.into_iter().map(CheckJson::from).collect();
             return output::print_json(&DoctorJson { checks });
         }
-        output::print(&text(&one_line(&machine.name), &findings, output::width()))
+        let contexts = machine.allowed.len();
+        output::print(&text(&one_line(&machine.name), contexts, &findings, output::width()))
     }
 }
 
-/// How many findings are right, then all, those that are not first. The list is aligned and at most
-/// `columns` wide; each remedy is below what it remedies.
-fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
+/// Whether placing works on a machine of so many allowed `contexts`.
+fn placing(contexts: usize, findings: &[Finding]) -> &'static str {
+    let refused = |found: &Finding| matches!(found, Finding::AffinityRefused { .. });
+    match contexts {
+        _ if findings.iter().any(refused) => "placing does not work here: see setting affinity",
+        1 => "placing has nothing to choose here: one context is allowed",
+        _ => "placing works here",
+    }
+}
+
+/// Whether placing works and how many findings are right, then all, those that are not first. The
+/// list is aligned and at most `columns` wide; each remedy is below what it remedies.
+fn text(machine: &str, contexts: usize, findings: &[Finding], columns: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let (right, wrong): (Vec<_>, Vec<_>) = findings.iter().partition(|found| found.is_ok());
@@ -79,7 +90,8 @@ fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
     let count = |state| findings.iter().filter(|found| found.state() == state).count();
     let (warnings, missing) = (count(FindingState::Warning), count(FindingState::Missing));
     format!(
-        "{machine}\n{} checks: {} ok, {}, {missing} missing\n\n{}",
+        "{machine}\n{}\n{} checks: {} ok, {}, {missing} missing\n\n{}",
+        placing(contexts, findings),
         findings.len(),
         count(FindingState::Ok),
         figures::counted(warnings as u64, "warning"),
@@ -101,6 +113,7 @@ mod tests {
         ];
         let expected = "\
 A machine
+placing works here
 3 checks: 1 ok, 1 warning, 1 missing
 
  missing  hardware counters  this processor shows no counters (ENOENT): usual
@@ -114,6 +127,14 @@ A machine
                              measuring
  ok       setting affinity   a thread of this process was moved and put back
 ";
-        assert_eq!(text("A machine", &findings, 80), expected);
+        assert_eq!(text("A machine", 8, &findings, 80), expected);
+    }
+
+    #[test]
+    fn it_says_whether_placing_works() {
+        let refused = [Finding::AffinityRefused { error: "EPERM".to_owned() }];
+        assert!(placing(8, &refused).starts_with("placing does not work"));
+        assert!(placing(1, &[Finding::AffinitySettable]).starts_with("placing has nothing"));
+        assert_eq!(placing(2, &[Finding::AffinitySettable]), "placing works here");
     }
 }
