@@ -5,7 +5,7 @@ use pinwise_paths::{
     BranchRecording, Segments, autofdo_text, preaggregated_text, read_branches, read_brstack_text,
 };
 use pinwise_synthetic::{not_judged, shared_data};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -53,19 +53,23 @@ work: mov $3, %ecx
 .size work, . - work
 ";
 
+/// Makes [`PROGRAM`]. Gives its symbols, if there is a compiler.
+fn assembled(program: &Path) -> Option<BTreeMap<String, u64>> {
+    let source = program.with_extension("s");
+    std::fs::write(&source, PROGRAM).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-nostdlib", "-static", "-no-pie", "-Wl,-q", "-o"]).arg(program).arg(source);
+    let is_made = cc.status().is_ok_and(|status| status.success());
+    is_made.then(|| symbols(&std::fs::read(program).unwrap()))
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn bolt_reads_what_was_written() {
     let Some(perf2bolt) = perf2bolt() else { return not_judged("no perf2bolt") };
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name);
-    std::fs::write(file("program.s"), PROGRAM).unwrap();
-    let mut cc = Command::new("cc");
-    cc.args(["-nostdlib", "-static", "-no-pie", "-Wl,-q", "-o"]).arg(file("program"));
-    if !cc.arg(file("program.s")).status().is_ok_and(|status| status.success()) {
-        return not_judged("no compiler");
-    }
-    let symbols = symbols(&std::fs::read(file("program")).unwrap());
+    let Some(symbols) = assembled(&file("program")) else { return not_judged("no compiler") };
     let (start, work) = (symbols["_start"], symbols["work"]);
     // All branches of a run, newest first, in one deep stack.
     let turn = [(5, 7), (5, 7)].map(|(to, from)| (work + from, work + to));
@@ -90,6 +94,99 @@ fn bolt_reads_what_was_written() {
         "1 _start c 1 _start 5 0 9",
     ] {
         assert!(profile.lines().any(|found| found == line), "{line} in\n{profile}{text}");
+    }
+}
+
+/// Where the file of a static program lies in memory.
+const BASE: u64 = 0x40_0000;
+
+/// A trace of Intel PT of [`PROGRAM`], as perf records it. perf follows the code in the file, and
+/// the trace says what each conditional branch and each return did.
+fn traced(program: &str, start: u64, after_the_call: u64) -> Vec<u8> {
+    /// Returns are in the trace as they are.
+    const NO_RETURN_COMPRESSION: u64 = 1 << 11;
+    let bytes = |numbers: &[u64]| numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+    let address = |packet: u8, at: u64| [&[packet][..], &at.to_le_bytes()[..6]].concat();
+    let mut trace = [&[0x02, 0x82].repeat(8)[..], &[0x99, 0x01, 0x02, 0x23]].concat();
+    trace.extend(address(0x71, start));
+    for turn in 0..10 {
+        // Bits behind a one: the loop in `work` goes on twice, and that around the call nine times.
+        trace.push(0b1110 << 1);
+        trace.extend(address(0x6d, after_the_call));
+        trace.push(if turn < 9 { 0b11 << 1 } else { 0b10 << 1 });
+    }
+    trace.push(0x01);
+    trace.resize(trace.len().next_multiple_of(8), 0);
+
+    let record = |kind: u64, misc: u64, body: Vec<u8>| -> Vec<u8> {
+        let header: Vec<u8> = bytes(&[kind | misc << 32 | (8 + body.len() as u64) << 48]);
+        [header, body].concat()
+    };
+    let (process, id) = (7 << 32 | 7, 11);
+    let mut path = program.as_bytes().to_vec();
+    path.resize((path.len() + 1).next_multiple_of(8), 0);
+    let page = start & !0xfff;
+    let mapping = bytes(&[process, page, 0x1000, page - BASE, 0, 0, 0, 2 << 32 | 5]);
+    let mut about = vec![1, 8];
+    about.resize(18, 0);
+    about[7] = NO_RETURN_COMPRESSION;
+    let records = [
+        record(70, 0, bytes(&about)),
+        record(3, 1 << 13, bytes(&[process, u64::from(b'p'), process, id])),
+        record(10, 2, [mapping, path, bytes(&[process, id])].concat()),
+        record(71, 0, bytes(&[trace.len() as u64, 0, 0, 7 << 32, u64::from(u32::MAX)])),
+        trace,
+        record(4, 0, bytes(&[1 << 32 | 7, 1 << 32 | 7, 0, process, id])),
+    ]
+    .concat();
+    // The event: its kind, its parts, and that other records have them, too.
+    let mut event = [0; 16];
+    event[0] = 128 << 32 | 8;
+    event[1] = NO_RETURN_COMPRESSION;
+    event[2] = 1;
+    event[3] = 1 | 1 << 1 | 1 << 16;
+    event[5] = 1 << 18 | 1 << 6 | 1 << 5;
+    let header = bytes(&[104, 144, 112, 144, 256, records.len() as u64, 0, 0, 0, 0, 0, 0, id]);
+    [b"PERFILE2".to_vec(), header, bytes(&event), bytes(&[104, 8]), records].concat()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_trace_that_perf_decodes_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let Some(symbols) = assembled(&file("program")) else { return not_judged("no compiler") };
+    let (start, work) = (symbols["_start"], symbols["work"]);
+    let trace = traced(&file("program").to_string_lossy(), start, start + 10);
+    std::fs::write(file("trace"), &trace).unwrap();
+    let not_decoded = read_branches(&*trace).unwrap_err().to_string();
+    assert!(not_decoded.contains("perf inject --itrace"), "{not_decoded}");
+    // To a pipe, and to a file without the trace.
+    for to_pipe in [true, false] {
+        let mut perf = Command::new("perf");
+        perf.args(["inject", "-f", "--itrace=i3il16", "-i"]).arg(file("trace")).arg("-o");
+        let perf = match to_pipe {
+            true => perf.arg("-"),
+            false => perf.arg(file("injected")).arg("--strip"),
+        };
+        let Ok(injected) = perf.output() else { return not_judged("no perf") };
+        let error = String::from_utf8_lossy(&injected.stderr);
+        let bytes =
+            if to_pipe { injected.stdout } else { std::fs::read(file("injected")).unwrap() };
+        let read = read_branches(&*bytes).expect(&error);
+        // A sample each three of 111 instructions. perf counts the start of the trace, too.
+        assert!((37..=38).contains(&read.totals.samples), "{:?} {error}", read.totals);
+        assert!(read.totals.dropped.is_empty() && read.binaries.len() == 1, "{error}");
+        let branches = read.binaries.values().next().unwrap().fragments.branches();
+        let branches: BTreeSet<_> = branches.keys().map(|it| (it.from, it.to)).collect();
+        let all = [
+            (start + 5, work),
+            (start + 12, start + 5),
+            (work + 7, work + 5),
+            (work + 9, start + 10),
+        ];
+        // At offsets in the file.
+        assert_eq!(branches, all.map(|(from, to)| (from - BASE, to - BASE)).into());
     }
 }
 

@@ -7,6 +7,9 @@
 //! of several runs of a modelled record. The runs of a row together are a second of native work or
 //! more.
 //!
+//! `-- FOLDER PROGRAM perf.data` writes a recording of 100 MB of this program instead. `pinwise
+//! paths perf.data` reads it.
+//!
 //! The exact counts use the graph of all branches of the trace. An estimate uses the binary and the
 //! branches in its samples alone, as a user has them. Their graphs differ: an indirect jump lacks
 //! the edges that no sample saw. So paths are compared by the addresses that ran.
@@ -16,12 +19,14 @@ mod edges;
 mod trace;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
 
 use pinwise_paths::{
     Fragments, HOT, PathMethod, PathProfile, ProgramGraph, SampledBy, weight_matching,
 };
+use pinwise_synthetic::BranchRecordingWriter;
 use pinwise_topology::Random;
 
 use trace::{AddressPath, Traced, address_path};
@@ -36,6 +41,10 @@ const PERIODS: [u64; 8] =
 const WORK: u64 = 3_000_000_000;
 const REPEATS: u64 = 4;
 const RUNS: [u64; 6] = [1, 2, 5, 10, 15, 20];
+/// Samples of a recording, the branches of each, and its runs. This makes 100 MB.
+const SAMPLES: u64 = 235_849;
+const RECORD: usize = 16;
+const RECORDING_RUNS: u64 = 20;
 /// Cycles that a sample costs, *fitted*: the paper's 50 % at a period of 50,000 cycles.
 const SAMPLE_CYCLES: f64 = 25_000.0;
 const BY: SampledBy = SampledBy::Instructions;
@@ -43,16 +52,44 @@ const BY: SampledBy = SampledBy::Instructions;
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().expect("the folder with traces"));
-    let chosen: Vec<String> = arguments.collect();
+    let mut chosen: Vec<String> = arguments.collect();
+    let recording = chosen.pop_if(|it| it == "perf.data");
     let mut tables = Tables::default();
     for trace in trace::traces(&folder)? {
         let name = trace.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if chosen.is_empty() || chosen.contains(&name) {
-            let program = std::fs::read(trace.with_extension(""))?;
-            tables.add(&Traced::new(name, &trace, &program)?);
+            let path = trace.with_extension("").canonicalize()?;
+            let program = std::fs::read(&path)?;
+            let traced = Traced::new(name, &trace, &program)?;
+            match &recording {
+                Some(file) => record(&traced, &path, program.len() as u64, file)?,
+                None => tables.add(&traced),
+            }
         }
     }
-    tables.print();
+    if recording.is_none() {
+        tables.print();
+    }
+    Ok(())
+}
+
+/// Writes a recording of [`SAMPLES`] samples of a program with this path and size.
+fn record(traced: &Traced, program: &Path, size: u64, file: &str) -> io::Result<()> {
+    let code = [traced.binary.lowest(), size, 0];
+    let file = BufWriter::new(File::create(file)?);
+    let mut writer = BranchRecordingWriter::new(file, &program.to_string_lossy(), code)?;
+    let mut left = SAMPLES;
+    let period = traced.instructions() * RECORDING_RUNS / left;
+    for run in traced.sampled(RECORD, period, 0..RECORDING_RUNS + 1) {
+        for (fragment, times) in run.iter() {
+            let stack: Vec<(u64, u64)> =
+                fragment.iter().rev().map(|branch| (branch.from, branch.to)).collect();
+            for _ in 0..times.min(left) {
+                writer.sample(&stack)?;
+                left -= 1;
+            }
+        }
+    }
     Ok(())
 }
 
