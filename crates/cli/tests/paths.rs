@@ -162,19 +162,47 @@ fn paths_that_no_fragment_tells_apart_are_a_group_everywhere() {
     assert!(!said(&of_app(&[])).contains("group"));
 }
 
+/// Text with the samples of `arm`, which is mapped from `binary` and has this build id.
+fn of_a_build(file: &Path, binary: &str, id: &str) -> String {
+    let text = fs::read_to_string(self::file("arm.brstack")).unwrap();
+    let samples = text.lines().map(|line| format!("arm 7 {:>16}{}\n", &line[..6], &line[6..]));
+    let mapping =
+        format!("arm 7 PERF_RECORD_MMAP2 7/7: [0x400000(0x1000) @ 0 <{id}>]: r-xp {binary}\n");
+    fs::write(file, mapping + &samples.collect::<String>()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_binary_that_is_gone_or_changed_is_the_one_that_perf_kept() {
+    let home = TempDir::new().unwrap();
+    let kept = home.path().join(".debug/.build-id/01/23456789abcdef");
+    fs::create_dir_all(&kept).unwrap();
+    fs::copy(file("arm"), kept.join("elf")).unwrap();
+    let text = home.path().join("text");
+    let changed = home.path().join("arm");
+    let mut bytes = fs::read(file("arm")).unwrap();
+    let id = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
+    let at = bytes.windows(8).position(|it| it == id).unwrap();
+    bytes[at] = 0x02;
+    fs::write(&changed, bytes).unwrap();
+    for binary in ["/nowhere/arm", changed.to_str().unwrap()] {
+        let text = of_a_build(&text, binary, "0123456789abcdef");
+        let answer = |home: &Path| {
+            let mut command = Command::new(support::PINWISE);
+            said(&command.args(["paths", &text]).env("HOME", home).output().unwrap())
+        };
+        let found = answer(home.path());
+        assert!(found.contains("hot paths hold 100 % of the flow of arm"), "{found}");
+        let not_found = answer(&kept);
+        assert!(not_found.starts_with("no paths are known: arm: "), "{not_found}");
+    }
+}
+
 #[test]
 fn another_build_than_the_recorded_one_is_not_read() {
     let folder = TempDir::new().unwrap();
     let binary = file("arm");
-    let recorded = |name: &str, id: &str| {
-        let text = fs::read_to_string(file("arm.brstack")).unwrap();
-        let samples = text.lines().map(|line| format!("arm 7 {:>16}{}\n", &line[..6], &line[6..]));
-        let mapping =
-            format!("arm 7 PERF_RECORD_MMAP2 7/7: [0x400000(0x1000) @ 0 <{id}>]: r-xp {binary}\n");
-        let path = folder.path().join(name);
-        fs::write(&path, mapping + &samples.collect::<String>()).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
+    let recorded = |name: &str, id: &str| of_a_build(&folder.path().join(name), &binary, id);
     let right = recorded("right", "0123456789abcdef");
     let text = said(&pinwise(["paths", &right]));
     assert!(text.contains("hot paths hold 100 % of the flow of arm"), "{text}");

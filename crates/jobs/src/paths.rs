@@ -87,12 +87,21 @@ pub fn profile_paths(request: &PathsRequest) -> Result<RecordedProfile, PathsErr
             false => meant.get(&name).cloned().ok_or(UnreadReason::NotAskedFor),
         };
         let is_asked_for = place.is_ok() && !request.binaries.is_empty();
-        let opened = place.and_then(|file| bytes_of(&name, &file).map(|bytes| (file, bytes)));
-        let profiled = opened.and_then(|(file, binary)| {
-            let bytes = BinaryFiles { debug: debug_file_of(&file, &binary), binary };
-            let file = file.to_string_lossy().into_owned();
-            ProfiledBinary::new(&name, file, bytes, &seen, &totals, request.method, &mut random)
-        });
+        let mut profiled_from = |file: &Path, called: &Path| {
+            let binary = bytes_of(&name, file)?;
+            let bytes = BinaryFiles { debug: debug_file_of(file, &binary), binary };
+            let called = called.to_string_lossy().into_owned();
+            let method = request.method;
+            ProfiledBinary::new(&name, called, bytes, &seen, &totals, method, &mut random)
+        };
+        let mut profiled = place.and_then(|file| profiled_from(&file, &file));
+        if let Err(UnreadReason::Missing | UnreadReason::OtherBuild { .. }) = &profiled
+            && !is_asked_for
+        {
+            let kept = seen.build_ids.iter().filter_map(|id| kept_by_perf(id));
+            let kept = kept.filter_map(|file| profiled_from(&file, Path::new(&name)).ok()).next();
+            profiled = kept.map_or(profiled, Ok);
+        }
         match profiled {
             Ok(binary) => read.push(binary),
             Err(reason) if is_asked_for => {
@@ -180,6 +189,15 @@ fn bytes_of(name: &str, file: &Path) -> Result<Vec<u8>, UnreadReason> {
     let mut bytes = Vec::new();
     opened.take(LARGEST_BINARY).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Where perf keeps its copy of a binary with this build id. `perf record` copies those that ran,
+/// and `perf archive` takes the copies to another machine.
+fn kept_by_perf(build_id: &[u8]) -> Option<PathBuf> {
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (folder, rest) = hex.split_at_checked(2)?;
+    let home = PathBuf::from(std::env::var_os("HOME")?);
+    Some(home.join(".debug/.build-id").join(folder).join(rest).join("elf"))
 }
 
 /// The content of the separate file of a binary's debugging information, if it needs and has one.

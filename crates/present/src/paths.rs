@@ -50,7 +50,10 @@ pub fn paths_verdict(profile: &RecordedProfile) -> Vec<String> {
     let plural = if hot.len() == 1 { "path holds" } else { "paths hold" };
     let binary = &profile.binaries[first.binary];
     let blocks = binary.blocks_of(&first.path);
-    let place = blocks.first().map_or_else(String::new, |block| block_text(block));
+    let place = blocks.first().map_or_else(String::new, |block| match block.source {
+        Some(_) => block_text(block, 0),
+        None => format!("0x{:x}", block.start),
+    });
     let apart = if first.group.is_some() { ", not told apart from others" } else { "" };
     let mut lines = vec![
         format!(
@@ -90,11 +93,11 @@ pub fn share_interval(path: &ProfiledPath) -> Option<String> {
     Some(format!("{} to {}", percent(low).trim_end_matches(" %"), percent(high)))
 }
 
-/// `sort.c:12-14`, or the address of a block without source lines.
-pub fn block_text(block: &PathBlock<'_>) -> String {
+/// `sort.c:12-14`. Without source lines, the offset in the block's function, which starts there.
+pub fn block_text(block: &PathBlock<'_>, function_start: u64) -> String {
     match block.source {
         Some(source) => format!("{}:{}", recorded_name(source.file), source.lines()),
-        None => format!("0x{:x}", block.start),
+        None => format!("+0x{:x}", block.start.wrapping_sub(function_start)),
     }
 }
 
@@ -106,13 +109,9 @@ pub fn path_text<'p>(binary: &'p ProfiledBinary, path: &ProfiledPath, most: usiz
     let mut file = None;
     let mut shown = |block: &PathBlock<'p>| match block.source {
         Some(source) if file == Some(source.file) => source.lines(),
-        Some(source) => {
-            file = Some(source.file);
-            block_text(block)
-        }
-        None => {
-            file = None;
-            format!("+0x{:x}", block.start.wrapping_sub(start))
+        source => {
+            file = source.map(|source| source.file);
+            block_text(block, start)
         }
     };
     let mut words: Vec<String> = Vec::new();
@@ -197,7 +196,7 @@ pub fn annotated_code(
         let blocks = path_text(of, path, blocks);
         let _ = writeln!(text, "  {letter} {:>8}  {}", percent(path.share), one_line(&blocks));
     }
-    let blocks = of.blocks(function);
+    let (blocks, start) = (of.blocks(function), of.function_start(function));
     let mut before = None;
     for line in profile.annotated(binary, function) {
         if before != Some(line.block) {
@@ -210,8 +209,8 @@ pub fn annotated_code(
                 })
                 .collect();
             let share = percent(line.share);
-            let _ =
-                writeln!(text, "{share:>9}  {through:MARKED$}  {}", one_line(&block_text(block)));
+            let block = block_text(block, start);
+            let _ = writeln!(text, "{share:>9}  {through:MARKED$}  {}", one_line(&block));
         }
         let _ = writeln!(text, "{:>30x}  {}", line.address, line.text);
     }

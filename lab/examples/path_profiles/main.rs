@@ -7,6 +7,8 @@
 //! of several runs of a modelled record. The runs of a row together are a second of native work or
 //! more.
 //!
+//! `-- FOLDER intervals [PROGRAM...]` prints its table of intervals.
+//!
 //! `-- FOLDER PROGRAM perf.data` writes a recording of 100 MB of this program instead. `pinwise
 //! paths perf.data` reads it.
 //!
@@ -40,6 +42,8 @@ const PERIODS: [u64; 8] =
 /// Instructions that the runs of one row have together, at least.
 const WORK: u64 = 3_000_000_000;
 const REPEATS: u64 = 4;
+/// Rows of each figure in the table of intervals.
+const INTERVAL_REPEATS: u64 = 12;
 const RUNS: [u64; 6] = [1, 2, 5, 10, 15, 20];
 /// Samples of a recording, the branches of each, and its runs. This makes 100 MB.
 const SAMPLES: u64 = 235_849;
@@ -54,6 +58,8 @@ fn main() -> io::Result<()> {
     let folder = PathBuf::from(arguments.next().expect("the folder with traces"));
     let mut chosen: Vec<String> = arguments.collect();
     let recording = chosen.pop_if(|it| it == "perf.data");
+    let only_intervals = chosen.first().is_some_and(|it| it == "intervals");
+    chosen.drain(..usize::from(only_intervals));
     let mut tables = Tables::default();
     for trace in trace::traces(&folder)? {
         let name = trace.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -63,14 +69,45 @@ fn main() -> io::Result<()> {
             let traced = Traced::new(name, &trace, &program)?;
             match &recording {
                 Some(file) => record(&traced, &path, program.len() as u64, file)?,
+                None if only_intervals => intervals(&traced),
                 None => tables.add(&traced),
             }
         }
     }
-    if recording.is_none() {
+    if recording.is_none() && !only_intervals {
         tables.print();
     }
     Ok(())
+}
+
+/// The samples of so many rows.
+fn rows_of(traced: &Traced, jitter: u64, repeats: u64) -> Vec<Fragments> {
+    let runs = WORK.div_ceil(traced.instructions());
+    let mut samples = vec![Fragments::default(); repeats as usize];
+    let records = traced.sampled_with(DEPTHS[3], PERIOD, jitter, 0..repeats * runs);
+    for (run, record) in records.enumerate() {
+        samples[run % repeats as usize].merge(&record);
+    }
+    samples
+}
+
+/// Prints how many intervals hold, by depth. First of samples at regular distances, then of samples
+/// at any distance up to twice the period.
+fn intervals(traced: &Traced) {
+    print!("| {} |", traced.name);
+    for jitter in [PERIOD / 10, PERIOD - 1] {
+        let samples = rows_of(traced, jitter, INTERVAL_REPEATS);
+        for depth in DEPTHS {
+            let holds = samples.iter().map(|samples| {
+                let samples = samples.newest(depth);
+                let graph = traced.graph_of(&samples);
+                let (high, low) = wrong_intervals(traced, &graph, &profile_of(&graph, &samples));
+                1.0 - high - low
+            });
+            print!(" {:.1} |", 100.0 * holds.sum::<f64>() / INTERVAL_REPEATS as f64);
+        }
+    }
+    println!();
 }
 
 /// Writes a recording of [`SAMPLES`] samples of a program with this path and size.
@@ -164,10 +201,7 @@ impl Row {
 impl Tables {
     fn add(&mut self, traced: &Traced) {
         let runs = WORK.div_ceil(traced.instructions());
-        let mut samples = vec![Fragments::default(); REPEATS as usize];
-        for (run, record) in traced.sampled(DEPTHS[3], PERIOD, 0..REPEATS * runs).enumerate() {
-            samples[run % REPEATS as usize].merge(&record);
-        }
+        let samples = rows_of(traced, PERIOD / 10, REPEATS);
         for depth in DEPTHS {
             let rows: Vec<Row> =
                 samples.iter().map(|it| judge(traced, &it.newest(depth))).collect();
@@ -275,33 +309,48 @@ fn accuracy(traced: &Traced, graph: &ProgramGraph, profile: &PathProfile) -> f64
     weight_matching(&traced.exact, &shares, HOT).unwrap_or_default()
 }
 
+fn profile_of(graph: &ProgramGraph, samples: &Fragments) -> PathProfile {
+    PathProfile::with_intervals(graph, samples, BY, 0.9, &mut Random::new(1))
+}
+
+fn hot_paths<'traced>(
+    traced: &'traced Traced,
+) -> impl Iterator<Item = (&'traced AddressPath, f64)> + Clone {
+    traced.exact.iter().map(|(path, share)| (path, *share)).filter(|it| it.1 >= HOT)
+}
+
+/// The shares of intervals of hot paths that lie too high and too low. A path that was not found
+/// has one that is too low.
+fn wrong_intervals(traced: &Traced, graph: &ProgramGraph, profile: &PathProfile) -> (f64, f64) {
+    let intervals: HashMap<AddressPath, (f64, f64)> = profile
+        .paths
+        .iter()
+        .filter_map(|it| Some((address_path(graph, &it.path), it.interval?)))
+        .collect();
+    let interval = |path: &AddressPath| intervals.get(path).copied().unwrap_or_default();
+    let hot = hot_paths(traced);
+    let count = hot.clone().count() as f64;
+    let high = hot.clone().filter(|(path, share)| *share < interval(path).0).count() as f64;
+    let low = hot.filter(|(path, share)| *share > interval(path).1).count() as f64;
+    (high / count, low / count)
+}
+
 fn judge(traced: &Traced, samples: &Fragments) -> Row {
     let graph = traced.graph_of(samples);
     let expand = |graph| PathProfile::new(graph, samples, BY, PathMethod::Expand);
     let full = PathProfile::new(&traced.graph, samples, BY, PathMethod::Likelihood);
-    let profile = PathProfile::with_intervals(&graph, samples, BY, 0.9, &mut Random::new(1));
-    let intervals: HashMap<AddressPath, (f64, f64)> = profile
-        .paths
-        .iter()
-        .filter_map(|it| Some((address_path(&graph, &it.path), it.interval?)))
-        .collect();
-    let hot: Vec<(&AddressPath, f64)> =
-        traced.exact.iter().map(|(path, share)| (path, *share)).filter(|it| it.1 >= HOT).collect();
-    // A path that was not found has an interval that is too low.
-    let interval = |path: &AddressPath| intervals.get(path).copied().unwrap_or_default();
-    let high = hot.iter().filter(|(path, share)| *share < interval(path).0).count() as f64;
-    let low = hot.iter().filter(|(path, share)| *share > interval(path).1).count() as f64;
-    let count = hot.len() as f64;
+    let profile = profile_of(&graph, samples);
+    let (high, low) = wrong_intervals(traced, &graph, &profile);
     Row {
         program: String::new(),
         depth: 0,
         samples: samples.total() as f64,
-        hot: count,
+        hot: hot_paths(traced).count() as f64,
         expand: accuracy(traced, &graph, &expand(&graph)),
         likelihood: accuracy(traced, &graph, &profile),
-        hold: 1.0 - (high + low) / count,
-        high: high / count,
-        low: low / count,
+        hold: 1.0 - high - low,
+        high,
+        low,
         grouped: profile.paths.iter().filter(|it| it.group.is_some()).map(|it| it.share).sum(),
         full_expand: accuracy(traced, &traced.graph, &expand(&traced.graph)),
         full_likelihood: accuracy(traced, &traced.graph, &full),

@@ -116,8 +116,19 @@ impl<'data> Traced<'data> {
         period: u64,
         seeds: Range<u64>,
     ) -> impl Iterator<Item = Fragments> {
+        self.sampled_with(depth, period, period / 10, seeds)
+    }
+
+    /// The same, with another jitter.
+    pub(crate) fn sampled_with(
+        &self,
+        depth: usize,
+        period: u64,
+        jitter: u64,
+        seeds: Range<u64>,
+    ) -> impl Iterator<Item = Fragments> {
         let mut records: Vec<BranchRecord> =
-            seeds.map(|seed| BranchRecord::new(depth, period, period / 10, seed)).collect();
+            seeds.map(|seed| BranchRecord::new(depth, period, jitter, seed)).collect();
         let mut branches = self.branches.iter();
         let mut some: Vec<(u64, Branch)> = Vec::new();
         loop {
