@@ -4,25 +4,34 @@
 //!
 //! Workers are processes on this machine. A stand-in for `srun` starts each on a CPU of its own, as
 //! far as there are CPUs. So everything but the network is real: the messages, the dispatch, the
-//! store. Two tables, in about two minutes:
+//! store. Three tables, in about three minutes:
 //!
 //! - *simulated work*: placements on the simulated UltraSPARC T2 by 1, 2 and 4 workers, beside the
 //!   same work without workers on one CPU. The results must be the same numbers.
 //! - *results a second*: workers answer at once, so that the coordinator limits. Without a store,
 //!   with one as simulated campaigns write it, and with one as real campaigns do: each result is on
 //!   the disk before the next trial is handed out.
+//! - *many nodes*, by arithmetic and by simulation, with what was measured here: how long workers
+//!   take to start, and what a result costs the coordinator. For that, a real search of random
+//!   assignments decides and stores for so many nodes, which answer at once.
 
-use pinwise_campaign::{Journal, Kind, NewCampaign, Purpose, Record, Store, Trial};
-use pinwise_cluster::{ABANDONED, Nodes, OpeningRequest, OwnProgram, Session, Workers, serve};
-use pinwise_measure::{
-    Effort, Interrupt, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload,
+use pinwise_campaign::{Journal, Kind, NewCampaign, Purpose, Record, Store, Trial, drive};
+use pinwise_cluster::{
+    ABANDONED, Nodes, OpeningRequest, OwnProgram, REFERENCES, Session, Workers, serve,
 };
+use pinwise_measure::{
+    Effort, Interrupt, MeasureError, Measurement, NodeResult, Setting, Testbed, Time, Unit,
+    Workload, to_begin,
+};
+use pinwise_placement::{Budget, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::{
     Alike, Assignment, Fingerprint, Machine, PerContext, Random, SharingTree, Space,
 };
 use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::error::Error;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -54,6 +63,8 @@ fn main() -> Result<()> {
         ["alone"] => alone(),
         ["simulated", workers] => simulated(workers.parse()?),
         ["rate", workers, batch, store] => rate(workers.parse()?, batch.parse()?, store),
+        ["start", workers] => started(workers.parse()?),
+        ["decide", nodes] => decide(nodes.parse()?),
         _ => Err("usage: scale".into()),
     }
 }
@@ -108,6 +119,192 @@ fn tables() -> Result<()> {
             println!("| {workers} | {batch} | {} |", rates?.join(" | "));
         }
     }
+    println!("\n| workers | seconds until all are open |\n|---:|---:|");
+    let mut starts = Vec::new();
+    for workers in [1, 2, 4_usize] {
+        let seconds: f64 = part(&[], &words(&[&"start", &workers]))?.parse()?;
+        println!("| {workers} | {seconds:.2} |");
+        starts.push(seconds);
+    }
+    // What one more worker takes, where all share these CPUs.
+    let each = (starts[2] - starts[0]).max(0.0) / 3.0;
+    println!(
+        "\n| nodes | decisions, ms | experiment, s | limit of the coordinator, nodes | efficiency by \
+         arithmetic | by simulation | hours for 727,776 |"
+    );
+    println!("|---:|---:|---:|---:|---:|---:|---:|");
+    for nodes in [4, 100, 1000_usize] {
+        let rate: f64 = part(&[], &words(&[&"decide", &nodes]))?.parse()?;
+        for experiment in [0.1, 2.0, 20.0] {
+            let cluster =
+                Coordinated { nodes, experiment, cost: 1.0 / rate, start: starts[0], each };
+            let (ideal, took) =
+                (EXPERIMENTS as f64 * experiment / nodes as f64, cluster.simulated());
+            println!(
+                "| {nodes} | {:.2} | {experiment} | {:.0} | {:.0} % | {:.0} % | {:.2} |",
+                1000.0 / rate,
+                experiment * rate + 1.0,
+                100.0 * ideal / cluster.by_arithmetic(),
+                100.0 * ideal / took,
+                took / 3600.0,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Those of the largest campaign of the papers.
+const EXPERIMENTS: u64 = 727_776;
+
+/// How much longer or shorter an experiment takes by chance, as a share.
+const JITTER: f64 = 0.1;
+
+/// The results of a node from one check of its likeness to the next.
+const CHECK_EVERY: u64 = 100;
+
+/// Nodes with one coordinator. Times are in seconds.
+struct Coordinated {
+    nodes: usize,
+    experiment: f64,
+    /// What a result costs the coordinator, which takes one after the other.
+    cost: f64,
+    /// Until the first worker is open, and until each further one is.
+    start: f64,
+    each: f64,
+}
+
+impl Coordinated {
+    /// As if nothing ever waited: the nodes limit, or the coordinator does. All measure the
+    /// reference at each check.
+    fn by_arithmetic(&self) -> f64 {
+        let count = EXPERIMENTS as f64;
+        let references = 1.0 + REFERENCES as f64 / CHECK_EVERY as f64;
+        let nodes = count * references * (self.experiment + self.cost) / self.nodes as f64;
+        let coordinator = count * references * self.cost;
+        self.start + self.each * self.nodes as f64 + nodes.max(coordinator)
+    }
+
+    /// Until all experiments have a result. Each node waits until the coordinator has taken its
+    /// result and given it the next trial. A check begins when all are idle and ends when all have
+    /// measured their references.
+    fn simulated(&self) -> f64 {
+        let mut random = Random::new(1);
+        let mut takes = || self.experiment * (1.0 + JITTER * (2.0 * random.unit() - 1.0));
+        // Positive times have the order of their bits.
+        let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut free = self.start + self.each * self.nodes as f64;
+        let mut left = EXPERIMENTS;
+        while left > 0 {
+            // All begin with the references. The coordinator takes each as a result.
+            let mut begin = free;
+            for place in 0..=REFERENCES as u64 {
+                for node in 0..self.nodes {
+                    begin += self.cost;
+                    ends.push(Reverse(((begin + takes()).to_bits(), node)));
+                }
+                if place < REFERENCES as u64 {
+                    while let Some(Reverse((end, _))) = ends.pop() {
+                        free = free.max(f64::from_bits(end));
+                    }
+                    begin = free;
+                }
+            }
+            free = begin;
+            let mut begun = self.nodes as u64;
+            let until = left.min(CHECK_EVERY * self.nodes as u64);
+            while let Some(Reverse((end, node))) = ends.pop() {
+                free = free.max(f64::from_bits(end)) + self.cost;
+                if begun < until {
+                    begun += 1;
+                    ends.push(Reverse(((free + takes()).to_bits(), node)));
+                }
+            }
+            left -= until.max(self.nodes as u64).min(left);
+        }
+        free
+    }
+}
+
+/// Nodes that answer at once, as a search sees them.
+struct Immediate {
+    inner: SimulatedTestbed,
+    nodes: usize,
+    begun: VecDeque<(Setting, Effort)>,
+}
+
+impl Testbed for Immediate {
+    fn machine(&self) -> &Machine {
+        self.inner.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.inner.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.inner.unit()
+    }
+    fn nodes(&self) -> Option<usize> {
+        Some(self.nodes)
+    }
+    fn measure(
+        &mut self,
+        setting: &Setting,
+        _: Effort,
+    ) -> std::result::Result<Measurement, MeasureError> {
+        let leaves =
+            if let Setting::Pinned(assignment) = setting { assignment.leaves() } else { &[] };
+        let sum: u32 = leaves.iter().zip(1..).map(|(leaf, weight)| leaf * weight % 31).sum();
+        Ok(Measurement::new(1e6 + f64::from(sum), Duration::from_millis(50)))
+    }
+    fn measure_first(
+        &mut self,
+        rounds: &[Vec<(Setting, Effort)>],
+        _: Option<&str>,
+        take: &mut dyn FnMut(NodeResult),
+    ) -> std::result::Result<(), MeasureError> {
+        let new = to_begin(rounds, None, self.begun.iter().map(|trial| (0, trial)));
+        let free = self.nodes.saturating_sub(self.begun.len());
+        self.begun.extend(new.into_iter().flatten().take(free.max(1)));
+        while let Some((setting, effort)) = self.begun.pop_front() {
+            let outcome = self.measure(&setting, effort);
+            let first =
+                rounds.iter().flatten().next().is_some_and(|one| *one == (setting.clone(), effort));
+            take(NodeResult { node: "here".into(), setting, effort, outcome, scale: None });
+            if first {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts results of a search that decides and stores for so many nodes.
+fn decide(nodes: usize) -> Result<()> {
+    let folder = TempDir::new_in(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))?;
+    let mut file = Store::open(&folder.path().join("scale.db"))?;
+    let new = campaign()?;
+    let id = file.create(&new)?;
+    let question = PlacementQuestion {
+        per_context: Some(1),
+        ..PlacementQuestion::new(StrategyName::Random, Budget::Measurements(10_000_000))
+    };
+    let tree = SharingTree::new(&new.machine, new.alike);
+    let mut search = PlacementSearch::new(&question, &tree, &new.workload)?;
+    let mut testbed = Immediate { inner: model()?, nodes, begun: VecDeque::new() };
+    let begin = Instant::now();
+    let (clock, stop) = (|| begin.elapsed(), || begin.elapsed() >= COUNTED);
+    let mut made = 0_u64;
+    let mut observe = |_: &Record| made += 1;
+    drive(&mut file.journal(id)?, &mut search, &mut testbed, &clock, &stop, &mut observe)?;
+    println!("{:.1}", made as f64 / begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// How long workers take until they are open.
+fn started(workers: usize) -> Result<()> {
+    let begin = Instant::now();
+    let all = start(workers, &Value::Null)?;
+    println!("{}", begin.elapsed().as_secs_f64());
+    drop(all);
     Ok(())
 }
 

@@ -9,13 +9,15 @@
 //! - [`phase_rates`] has what phases of programs do on one core, and [`run_queues`] simulates
 //!   minutes of a scheduler from that.
 //! - [`on_paper`] has workloads of the processor on paper, and the best that they can do.
-//! - [`rate`] says how often something was so. [`parallel`] uses all processors.
+//! - [`rate`] says how often something was so. [`parallel`] uses all processors, and [`on_nodes`]
+//!   several machines.
 
 #![forbid(unsafe_code)]
 
 pub mod cells;
 pub mod compiled;
 pub mod metis;
+pub mod on_nodes;
 pub mod on_paper;
 pub mod parallel;
 pub mod phase_rates;

@@ -17,7 +17,7 @@
 //! *Intervals.* One holds the truth if it overlaps the truth, give or take twice the truth's
 //! standard error.
 
-use crate::parallel::each;
+use crate::on_nodes::each;
 use pinwise_campaign::Store;
 use pinwise_jobs::{
     Caller, Confirmation, JobError, ModelledProgram, Silent, ThreadsAnswer, ThreadsMethod,
@@ -27,6 +27,7 @@ use pinwise_measure::MeasureError;
 use pinwise_placement::{LastComparisonVerdict, Way};
 use pinwise_scheduler::{ModelProber, ModelProgram, OtherPrograms, Platform};
 use pinwise_topology::Machine;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
@@ -259,7 +260,7 @@ impl Truth {
 }
 
 /// What a search announced.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Announced {
     /// The number that the search alone found.
     pub found: u32,
@@ -268,11 +269,28 @@ pub struct Announced {
     /// The verdict of fresh windows.
     pub verdict: LastComparisonVerdict,
     /// The interval of the gain of the number over the default.
+    #[serde(with = "as_bits")]
     pub gain: Option<(f64, f64)>,
     /// The interval of the fewest threads.
     pub fewest: Option<(u32, u32)>,
     /// Probes and fresh windows.
     pub measurements: u64,
+}
+
+/// JSON has no infinite ends.
+mod as_bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Interval = Option<(f64, f64)>;
+
+    pub(super) fn serialize<S: Serializer>(ends: &Interval, to: S) -> Result<S::Ok, S::Error> {
+        ends.map(|(low, high)| (low.to_bits(), high.to_bits())).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Interval, D::Error> {
+        let bits: Option<(u64, u64)> = Option::deserialize(from)?;
+        Ok(bits.map(|(low, high)| (f64::from_bits(low), f64::from_bits(high))))
+    }
 }
 
 impl Announced {
@@ -299,7 +317,7 @@ impl Announced {
 }
 
 /// A search, judged by the truth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// What it announced; `None`: it ended without an answer.
     pub announced: Option<Announced>,
@@ -419,7 +437,7 @@ pub fn judge(
     seed: u64,
 ) -> Result<Vec<Vec<Judged>>, JobError> {
     let seeds: Vec<u64> = (seed..seed + searches).collect();
-    let all = each(&seeds, |&seed| {
+    let of_seed = |seed: u64| {
         let published = cell.search(ThreadsMethod::Reinforcer, ThreadsRequest::TIME, seed)?;
         let published = published.outcome.found.ok().map(|found| found.parameter);
         let judged = |&budget: &Duration| {
@@ -427,9 +445,12 @@ pub fn judge(
             let within = ThreadsRequest::WITHIN;
             Ok(Judged::of(announced, published, truth, cell.contexts(), within))
         };
-        budgets.iter().map(judged).collect::<Result<Vec<Judged>, JobError>>()
-    });
-    let all = all.into_iter().collect::<Result<Vec<Vec<Judged>>, JobError>>()?;
+        let judged: Result<Vec<Judged>, JobError> = budgets.iter().map(judged).collect();
+        judged
+    };
+    let all = each(&seeds, |seed| of_seed(*seed).map_err(|error| error.to_string()));
+    let all: Result<Vec<Vec<Judged>>, String> = all.into_iter().collect();
+    let all = all.map_err(JobError::failed)?;
     let of = |budget: usize| all.iter().map(|judged| judged[budget]).collect();
     Ok((0..budgets.len()).map(of).collect())
 }

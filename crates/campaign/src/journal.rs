@@ -34,6 +34,9 @@ pub trait Journal {
     /// The last `most` results that wait, with their numbers, in the order in which they came.
     fn kept_results(&self, most: usize) -> Result<Vec<(u64, NodeResult)>, StoreError>;
 
+    /// The node that made the last record; `None`: no node did.
+    fn last_node(&self) -> Result<Option<String>, StoreError>;
+
     /// Adds a record that a result of a node becomes. Both happen, or neither.
     fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError>;
 }
@@ -86,6 +89,12 @@ impl Journal for MemoryJournal {
         let above = waiting.clone().count().saturating_sub(most);
         let last = waiting.skip(above);
         Ok(last.map(|(number, (result, _))| (number, result.clone())).collect())
+    }
+
+    fn last_node(&self) -> Result<Option<String>, StoreError> {
+        let last = self.records.last().map(|record| record.number);
+        let made = self.results.iter().find(|(_, record)| record.is_some() && *record == last);
+        Ok(made.map(|(result, _)| result.node.clone()))
     }
 
     fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError> {

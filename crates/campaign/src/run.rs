@@ -87,7 +87,7 @@ pub enum Ending {
 /// same time as the proposed one. A result that comes early is durable at once
 /// ([`Journal::keep_result`]), and waits until its trial is proposed. The time of a record ends
 /// when it does. A resumed campaign takes the results that wait. One node measures each round
-/// ([`Strategy::rounds`]), unless it dies or the campaign is resumed in between.
+/// ([`Strategy::rounds`]), unless it dies or a resumed campaign does not have it.
 ///
 /// *Failures.* A failure of [`Retry::Same`] or [`Retry::Later`] is recorded. The trial is then
 /// tried again, [`TRIES`] times in all. [`Retry::Other`] and

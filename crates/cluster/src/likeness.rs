@@ -10,6 +10,10 @@
 //! node goes first; then the rest is judged again. Of two nodes nobody knows which one is at fault:
 //! the first that was named stays.
 //!
+//! Instead of being set aside, a node that differs may be put on the scale of the others. Its
+//! factor is their mean by its own. It is wrong by [`ERRORS`] standard errors at most. The setting
+//! says nothing of others: a node with slow memory differs more where memory matters more.
+//!
 //! [`ERRORS`] standard errors are the half-width of the comparison: what differs by less may pass
 //! for alike. It is told. More values make it smaller, so they are taken where they cost little.
 //! Later checks compare fresh values, and pool the deviation over all checks.
@@ -130,13 +134,26 @@ impl NodeScatter {
     }
 }
 
+/// A node that differs from those that are alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnlikeNode {
+    /// Which one.
+    pub node: usize,
+    /// As a share of the others' mean.
+    pub by: f64,
+    /// By which share of itself the ratio of both means may be wrong.
+    pub error: f64,
+}
+
 /// What values of one setting say about the nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeLikeness {
-    /// The nodes that are unlike, with the share by which each differs.
-    pub unlike: Vec<(usize, f64)>,
+    /// The nodes that are unlike.
+    pub unlike: Vec<UnlikeNode>,
     /// By which share one of the others may differ unnoticed; `None`: fewer than two are judged.
     pub missed: Option<f64>,
+    /// By which share the others differ at most, as far as the values show.
+    pub spread: f64,
 }
 
 impl NodeLikeness {
@@ -145,12 +162,12 @@ impl NodeLikeness {
     pub fn of(values: &[Vec<f64>], earlier: NodeScatter) -> Self {
         let mut judged: Vec<usize> =
             (0..values.len()).filter(|node| values[*node].len() > 1).collect();
-        let (mut unlike, mut missed) = (Vec::new(), None);
+        let (mut removed, mut missed, mut spread) = (Vec::new(), None, 0.0);
         while judged.len() > 1 {
             let groups: Vec<&[f64]> = judged.iter().map(|node| &values[*node][..]).collect();
             let scatter = earlier.with(NodeScatter::of(groups.iter().copied()));
             let variance = scatter.squares / scatter.degrees as f64;
-            // The deviation, its share of the others' mean, and the share that may be missed.
+            // The deviation, its share of the others' mean, and the share that it may be off.
             let deviation = |place: usize| {
                 let own = groups[place];
                 let rest: Vec<f64> = (0..groups.len())
@@ -159,25 +176,42 @@ impl NodeLikeness {
                     .collect();
                 let error = (variance * (1.0 / own.len() as f64 + 1.0 / rest.len() as f64)).sqrt();
                 let (by, level) = (mean(own) - mean(&rest), mean(&rest).abs());
-                (by.abs(), by / level, (ERRORS * error / level).max(NOTABLE))
+                (by.abs(), by / level, ERRORS * error / level)
             };
             let all: Vec<(f64, f64, f64)> = (0..groups.len()).map(deviation).collect();
-            let shares = all.iter().map(|(_, _, missed)| *missed);
+            let shares = all.iter().map(|(_, _, error)| error.max(NOTABLE));
             missed = shares.max_by(f64::total_cmp).filter(|share| share.is_finite());
+            spread = all.iter().map(|(_, by, error)| by.abs() + error).fold(0.0, f64::max);
             // Of nodes that deviate alike, the last goes.
             let worst = (0..groups.len())
-                .filter(|place| all[*place].1.abs() > all[*place].2)
+                .filter(|place| all[*place].1.abs() > all[*place].2.max(NOTABLE))
                 .max_by(|one, other| all[*one].0.total_cmp(&all[*other].0));
             let Some(place) = worst else { break };
-            unlike.push((judged.remove(place), all[place].1));
+            removed.push(judged.remove(place));
+            (missed, spread) = (None, 0.0);
         }
-        Self { unlike, missed: missed.filter(|_| judged.len() > 1) }
+        let alike: Vec<f64> = judged.iter().flat_map(|node| values[*node].clone()).collect();
+        let groups = judged.iter().chain(&removed).map(|node| &values[*node][..]);
+        let scatter = earlier.with(NodeScatter::of(groups));
+        let variance = scatter.squares / scatter.degrees as f64;
+        let of_others = |node: usize| {
+            let own = &values[node];
+            let [own_error, error] =
+                [own, &alike].map(|values| variance / values.len() as f64 / mean(values).powi(2));
+            let error = ERRORS * (own_error + error).sqrt();
+            UnlikeNode { node, by: mean(own) / mean(&alike) - 1.0, error }
+        };
+        let unlike = removed.iter().map(|node| of_others(*node)).collect();
+        // Of performances of zero nothing is known.
+        let spread = if f64::is_finite(spread) { spread } else { 0.0 };
+        Self { unlike, missed, spread }
     }
 
     /// Whether one more value of each node is worth its time. Each has `count`, and one takes
     /// `each`.
     pub fn wants_more(&self, count: usize, each: Duration) -> bool {
-        let coarse = self.missed.is_some_and(|missed| missed > NOTABLE);
+        let coarse = self.missed.is_some_and(|missed| missed > NOTABLE)
+            || self.unlike.iter().any(|unlike| unlike.error > NOTABLE);
         coarse && count < MOST_REFERENCES && each.saturating_mul(count as u32) < CHEAP
     }
 }
@@ -199,7 +233,33 @@ mod tests {
     use serde_json::Value;
 
     fn unlike(values: &[Vec<f64>]) -> Vec<(usize, f64)> {
-        NodeLikeness::of(values, NodeScatter::default()).unlike
+        let found = NodeLikeness::of(values, NodeScatter::default()).unlike;
+        found.into_iter().map(|unlike| (unlike.node, unlike.by)).collect()
+    }
+
+    #[test]
+    fn the_scale_of_a_node_comes_with_its_error_and_alike_nodes_with_their_spread() {
+        let judged = |values: &[Vec<f64>]| NodeLikeness::of(values, NodeScatter::default());
+        // By hand: s = 0.1, of each mean 0.1 / sqrt(3): 1.1547 % of 5, 0.5774 % of 10.
+        let found = judged(&[vec![9.9, 10.0, 10.1], vec![4.9, 5.0, 5.1]]);
+        let [UnlikeNode { node: 1, by, error }] = found.unlike[..] else { panic!("{found:?}") };
+        assert!((by + 0.5).abs() < 1e-12 && (error - 4.0 * 0.012910).abs() < 1e-5, "{found:?}");
+        assert_eq!((found.missed, found.spread), (None, 0.0), "one node is left");
+        assert!(found.wants_more(3, Duration::from_secs(1)), "a scale gets better with more");
+        // Each of two unlike nodes is compared with those that are alike.
+        let three = [vec![10.0; 3], vec![10.1; 3], vec![5.0; 3], vec![20.1; 3], vec![10.05; 3]];
+        let found = judged(&three);
+        let mut by: Vec<(usize, f64)> = found.unlike.iter().map(|one| (one.node, one.by)).collect();
+        by.sort_by_key(|(node, _)| *node);
+        assert!(
+            matches!(by[..], [(2, half), (3, twice)]
+            if (half + 0.50249).abs() < 1e-4 && (twice - 1.0).abs() < 1e-4),
+            "{by:?}"
+        );
+        // What passes for alike may differ all the same: by 1 % here, and by what noise hides.
+        let spread = |one: [f64; 3], other: [f64; 3]| judged(&[one.into(), other.into()]).spread;
+        assert!((spread([10.0; 3], [9.9; 3]) - 0.1 / 9.9).abs() < 1e-9);
+        assert!((spread([9.9, 10.0, 10.1], [9.9, 10.0, 10.1]) - 0.0327).abs() < 1e-4);
     }
 
     #[test]

@@ -22,10 +22,11 @@ use crate::watch::Watch;
 use opening::Launches;
 pub use opening::OpeningRequest;
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, MeasureError, Measurement, NodeResult, OtherLoad, ProgramNote,
-    Retry, Setting, to_begin,
+    Disturbances, Effort, Interrupt, MeasureError, Measurement, NodeResult, NodeScale, OtherLoad,
+    ProgramNote, Retry, Setting, to_begin,
 };
 use references::References;
+pub use references::UnlikeNodes;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::iter;
@@ -111,6 +112,8 @@ struct ConnectedWorker {
     /// It was asked to open the request.
     asked: bool,
     opened: Option<Opened>,
+    /// What puts its results on the common scale; `None`: they are on that.
+    scale: Option<NodeScale>,
     disturbances: Disturbances,
     /// Failures since its last success of trials that another node measured.
     failures: u32,
@@ -221,8 +224,13 @@ impl Workers {
             }
         }
         all.notes.extend(self.lost.iter().map(NodeError::note));
-        all.notes.extend(self.references.as_ref().and_then(References::note));
+        all.notes.extend(self.references.iter().flat_map(References::notes));
         all
+    }
+
+    /// By which share the performance of the nodes may differ, as far as their check showed.
+    pub fn spread(&self) -> f64 {
+        self.references.as_ref().map_or(0.0, References::spread)
     }
 
     /// The results of trials in virtual time, in their order. Each has its number. Those of a
@@ -302,12 +310,13 @@ impl Workers {
         (setting, effort): Wanted,
         outcome: Result<Measurement, MeasureError>,
     ) -> NodeResult {
-        let node = self.workers[worker].node.clone();
+        let ConnectedWorker { node, scale, .. } = &self.workers[worker];
+        let (node, scale) = (node.clone(), *scale);
         let outcome = outcome.map_err(|error| MeasureError {
             message: format!("node {node}: {}", error.message),
             ..error
         });
-        NodeResult { node, setting, effort, outcome }
+        NodeResult { node, setting, effort, outcome, scale }
     }
 
     /// The user asked to stop, or no node is left.

@@ -317,6 +317,17 @@ fn on_nodes(
     start_on_nodes(nodes, &worker_request(request, None), None, caller, events).map(Some)
 }
 
+impl CharacterizeRequest {
+    /// The runs of a request, on a machine like this one or on its model.
+    ///
+    /// # Errors
+    /// It names what is not there, or this machine cannot be read.
+    pub fn runs(&self, caller: &Caller) -> Result<u64, JobError> {
+        let bench = open(self, caller, None)?;
+        Ok(plan(self, bench.bench())?.tasks(self.conditions).len() as u64)
+    }
+}
+
 /// What a worker opens.
 fn worker_request(request: &CharacterizeRequest, found: Option<WorkingSets>) -> WorkerRequest {
     let request = CharacterizeRequest { on: None, ..request.clone() };

@@ -17,6 +17,7 @@ use crate::prepare_placement::{
 use crate::profiling_cost::{decide_core_local, experiment_time, profiling_outlook};
 use crate::resume_check::reopen;
 use crate::stored_campaign;
+use crate::subject::Subject;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
@@ -139,6 +140,20 @@ const WAYS: [ComparedSearch; 4] = [
 impl ComparedSearch {
     fn of(question: &PlacementQuestion) -> Option<&'static Self> {
         WAYS.iter().find(|way| way.strategy == question.strategy)
+    }
+}
+
+impl CompareRequest {
+    /// The budget of all searches together, with the comparison of what they find.
+    pub fn whole_budget(&self) -> Budget {
+        // Commands and other real programs may have no profile.
+        let simulated = matches!(self.request.subject, Subject::Simulated(_));
+        let searches = WAYS.len() as u64 - u64::from(!simulated);
+        let compared = self.rounds * (searches + 2 * self.draws + 1);
+        match self.request.question.budget {
+            Budget::Measurements(each) => Budget::Measurements(searches * each + compared),
+            Budget::Time(each) => Budget::Time(each * (searches as u32 + 1)),
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_cluster::NodeNews;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
-use pinwise_measure::{MeasureError, MemoryUse, ProgramNote, Testbed};
+use pinwise_measure::{MeasureError, MemoryUse, NodeScale, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use pinwise_workloads::BuiltInWorkload;
@@ -133,6 +133,8 @@ pub(crate) struct Opening {
     pub(crate) until: Option<Instant>,
     /// The program whose first thread only starts the others.
     pub(crate) starter: Option<PathBuf>,
+    /// The nodes that have measured for the campaign, with the last scale of each.
+    pub(crate) node_scales: BTreeMap<String, Option<NodeScale>>,
 }
 
 /// Opens a subject about which something is known. Events say what takes long.

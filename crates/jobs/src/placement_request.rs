@@ -75,6 +75,9 @@ pub struct PlacementRequest {
     /// The nodes that measure. `None`: this machine does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Nodes>,
+    /// A node that differs is put on the common scale. Otherwise it is set aside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scale_nodes: bool,
 }
 
 /// The built-in workload if nothing is said.
@@ -132,6 +135,7 @@ impl PlacementRequest {
             limit: Self::LIMIT,
             memory: MemoryPolicy::default(),
             on: None,
+            scale_nodes: false,
         }
     }
 

@@ -29,7 +29,8 @@ pub(crate) fn reopen(
         _ => (),
     }
     let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
-    let opening = Opening { threads: threads.collect(), ..Opening::default() };
+    let (threads, node_scales) = (threads.collect(), store.node_scales(info.id)?);
+    let opening = Opening { threads, node_scales, ..Opening::default() };
     let subject = request.subject.clone().of_any_version(&caller.program()?);
     let request = &PlacementRequest { subject, ..request.clone() };
     let mut testbed = open_with(request, opening, caller, events)?;

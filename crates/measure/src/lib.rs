@@ -29,7 +29,7 @@ pub use memory::{MemoryPolicy, MemoryUse, NodePages};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
-pub use node_result::{NodeResult, to_begin};
+pub use node_result::{NodeResult, NodeScale, to_begin};
 pub use note::{
     LeftAlone, Pinner, ProgramNote, optional_value_or_text, value_or_text, values_or_text,
 };
@@ -189,6 +189,12 @@ pub trait Testbed {
     /// machine does, and [`Self::measure_first`] cannot be used.
     fn nodes(&self) -> Option<usize> {
         None
+    }
+
+    /// By which share the performance of its nodes may differ, and so that of readings that are
+    /// compared with each other. 0: one machine makes all of them.
+    fn node_spread(&self) -> f64 {
+        0.0
     }
 
     /// Measures trials on several nodes until the first has a result. Each of the `rounds` goes to

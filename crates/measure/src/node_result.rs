@@ -1,6 +1,16 @@
 //! A result that came from one of several nodes.
 
 use crate::{Effort, MeasureError, Measurement, Setting};
+use serde::{Deserialize, Serialize};
+
+/// What a node's performance is multiplied by, so that it compares with that of other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeScale {
+    /// The factor.
+    pub factor: f64,
+    /// By which share of itself the factor may be wrong.
+    pub error: f64,
+}
 
 /// A result, and which node made it.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,8 +21,22 @@ pub struct NodeResult {
     pub setting: Setting,
     /// How long.
     pub effort: Effort,
-    /// What came of it.
+    /// What came of it, as the node measured it.
     pub outcome: Result<Measurement, MeasureError>,
+    /// What puts it on the common scale; `None`: it is on that.
+    pub scale: Option<NodeScale>,
+}
+
+impl NodeResult {
+    /// What came of it, on the common scale of the nodes.
+    pub fn on_common_scale(self) -> Result<Measurement, MeasureError> {
+        let factor = self.scale.map_or(1.0, |scale| scale.factor);
+        self.outcome.map(|measured| Measurement {
+            performance: measured.performance * factor,
+            spread: measured.spread.map(|spread| spread * factor),
+            ..measured
+        })
+    }
 }
 
 /// What of `rounds` is to be begun. Each trial that a node has `begun` stands for one of them. That

@@ -238,6 +238,15 @@ pub enum ProgramNote {
         /// Why, with the remedy, as the error says it.
         error: String,
     },
+    /// A node differs from the others. Its results are put on their scale.
+    NodeScaled {
+        /// Its name.
+        node: String,
+        /// What its performance is multiplied by.
+        factor: f64,
+        /// By which share of itself the factor may be wrong.
+        error: f64,
+    },
     /// Several nodes measured the same setting, and none of those that were kept differs.
     NodesAlike {
         /// How many nodes.

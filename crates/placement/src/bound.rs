@@ -65,7 +65,10 @@ impl Bound {
                 let diagnostics = estimate.diagnostics.iter().copied();
                 let mut notes: Vec<BoundNote> = diagnostics.map(BoundNote::Diagnostic).collect();
                 notes.push(BoundNote::AnyDistribution { share: estimate.better_fraction });
-                let refuted = best.is_some_and(|best| estimate.is_falsified_by(best));
+                // Every reading of a fast node may have come from a slow one.
+                let widened = 1.0 + question.abilities.node_spread;
+                let upb_high = estimate.upb_high.map(|high| high * widened);
+                let refuted = best.is_some_and(|best| estimate.is_falsified_by(best / widened));
                 if refuted {
                     notes.push(BoundNote::Exceeded);
                 }
@@ -74,11 +77,9 @@ impl Bound {
                 Self {
                     upb: Some(estimate.upb),
                     upb_low: best,
-                    upb_high: estimate.upb_high,
+                    upb_high,
                     gap: claims.and_then(|best| gap(estimate.upb, best)),
-                    gap_high: claims
-                        .zip(estimate.upb_high)
-                        .and_then(|(best, high)| gap(high, best)),
+                    gap_high: claims.zip(upb_high).and_then(|(best, high)| gap(high, best)),
                     confidence: estimate.confidence,
                     method,
                     n,
@@ -98,6 +99,7 @@ impl Bound {
         history: &History,
         best: Option<(f64, f64)>,
     ) -> Self {
+        let (residual_bound, alone) = widened(question, residual_bound, alone);
         let mean = best.map(|(mean, _)| mean);
         let confidence = Alone::beside(alone, question.confidence);
         let bound = Self::from_draws(question, confidence, residual_bound, history, mean);
@@ -105,7 +107,7 @@ impl Bound {
             Some(alone) => bound.or_solo(alone, best),
             None => bound,
         };
-        bound.or_cap(question, mean)
+        bound.over_nodes(question).or_cap(question, mean)
     }
 
     /// From what a learned predictor supports, if there is such a bound and no measurement exceeded
@@ -145,6 +147,7 @@ impl Bound {
         solo: Option<Alone>,
         best: Option<Guess>,
     ) -> Self {
+        let (residual_bound, solo) = widened(question, residual_bound, solo);
         let low = best.map_or(f64::NEG_INFINITY, |best| best.mean - best.half);
         let best = best.map(|best| best.mean);
         let bound = match residual_bound
@@ -207,6 +210,7 @@ impl Bound {
             .filter_map(|finalist| estimate(&fresh.windows(finalist), level))
             .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
+        let high = high * (1.0 + question.abilities.node_spread);
         if n == 0 {
             return Self::unknown(
                 question,
@@ -232,6 +236,15 @@ impl Bound {
             n,
             notes,
         }
+        .over_nodes(question)
+    }
+
+    /// This bound with a note if it is wider because its readings come from several nodes.
+    pub(crate) fn over_nodes(self, question: &PlacementQuestion) -> Self {
+        let share = question.abilities.node_spread;
+        let note = BoundNote::NodesDiffer { share };
+        let tells = share > 0.0 && self.upb_high.is_some() && !self.notes.contains(&note);
+        if tells { self.and(note) } else { self }
     }
 
     /// This bound, or the user's cap if that is lower or there is no bound.
@@ -337,6 +350,18 @@ impl Bound {
             Method::Profile => self.gap,
         }
     }
+}
+
+/// Two bounds whose readings may have come from the slowest of several nodes.
+fn widened(
+    question: &PlacementQuestion,
+    residual_bound: Option<ResidualBound>,
+    alone: Option<Alone>,
+) -> (Option<ResidualBound>, Option<Alone>) {
+    let by = 1.0 + question.abilities.node_spread;
+    let residual_bound =
+        residual_bound.map(|bound| ResidualBound { upper: bound.upper * by, ..bound });
+    (residual_bound, alone.map(|alone| alone.widened(question)))
 }
 
 /// How far `best` is below `bound`, relative to it; 0 if it is above. `None` for a bound that is

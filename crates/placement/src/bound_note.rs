@@ -79,6 +79,11 @@ pub enum BoundNote {
         /// The bound.
         high: f64,
     },
+    /// Nodes that differ a little made the readings: the upper end is higher by that.
+    NodesDiffer {
+        /// By which share they may differ.
+        share: f64,
+    },
     /// The best has a single fresh window: there is no bound.
     SingleWindow,
     /// Text: from a store that was written before notes had kinds.

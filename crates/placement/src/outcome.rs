@@ -228,11 +228,17 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn with_forecast(mut self, forecast: Option<BlackboxForecast>) -> Self {
+    pub(crate) fn with_forecast(
+        mut self,
+        question: &PlacementQuestion,
+        forecast: Option<BlackboxForecast>,
+    ) -> Self {
         if let Some(forecast) = &forecast {
             let best = self.best.as_ref().map(|best| best.performance);
             let alone = Alone { sum: forecast.solo, high: forecast.solo_high, n: forecast.base };
-            self.bound = self.bound.or_solo(alone, best.map(|best| (best.mean, best.low)));
+            let alone = alone.widened(question);
+            let best = best.map(|best| (best.mean, best.low));
+            self.bound = self.bound.or_solo(alone, best).over_nodes(question);
         }
         Self { forecast, ..self }
     }

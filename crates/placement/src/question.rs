@@ -159,6 +159,13 @@ pub struct TestbedAbilities {
     /// The approximate time to start and measure one instance ([`Testbed::restart`]). `None`:
     /// instances are not started for a measurement.
     pub(crate) restart: Option<Duration>,
+    /// By which share readings of its nodes may differ ([`Testbed::node_spread`]).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) node_spread: f64,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl PlacementQuestion {
@@ -209,7 +216,8 @@ impl PlacementQuestion {
     pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
         let profiles = testbed.profiles();
         let restart = testbed.restart().filter(|_| profiles);
-        Self { abilities: TestbedAbilities { profiles, restart }, ..self }
+        let node_spread = testbed.node_spread();
+        Self { abilities: TestbedAbilities { profiles, restart, node_spread }, ..self }
     }
 }
 
@@ -219,7 +227,8 @@ mod tests {
 
     #[test]
     fn what_a_testbed_can_do_is_stored_flat_and_absent_in_old_questions() {
-        let abilities = TestbedAbilities { profiles: true, restart: Some(Duration::from_secs(2)) };
+        let restart = Some(Duration::from_secs(2));
+        let abilities = TestbedAbilities { profiles: true, restart, ..Default::default() };
         let plain = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(60));
         let question = PlacementQuestion { abilities, ..plain.clone() };
         let mut stored = serde_json::to_value(&question).unwrap();

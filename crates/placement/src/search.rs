@@ -221,7 +221,7 @@ impl PlacementSearch {
             self.describe(),
             self.reasons.iter().cloned().chain(ended).collect(),
         );
-        outcome.with_forecast(self.forecast()).cautious(records)
+        outcome.with_forecast(&self.question, self.forecast()).cautious(records)
     }
 
     /// The predictions, if it searches by prediction.
@@ -298,6 +298,14 @@ impl PlacementSearch {
             .chain([pinned(&self.reference, Purpose::Reference)])
     }
 
+    /// A round in random order, with its visits.
+    fn mixed(&self, mut trials: Vec<Trial>, random: &mut Random) -> Vec<Trial> {
+        let visits = trials.len().div_ceil(VISIT_EVERY);
+        trials.extend((0..visits).flat_map(|_| self.visit()));
+        random.shuffle(&mut trials);
+        trials
+    }
+
     /// Lets the proposers fill the queue; why they do not, once looking is over.
     fn look(&mut self, used: f64) -> Option<StopReason> {
         let (until, cost) = (self.until(used), self.cost(used));
@@ -316,11 +324,10 @@ impl PlacementSearch {
                 }
                 None
             }
-            Next::Round(mut trials) => {
-                let visits = trials.len().div_ceil(VISIT_EVERY);
-                trials.extend((0..visits).flat_map(|_| self.visit()));
-                self.random.shuffle(&mut trials);
-                self.queue.extend(trials);
+            Next::Round(trials) => {
+                let mut random = self.random.clone();
+                self.queue.extend(self.mixed(trials, &mut random));
+                self.random = random;
                 None
             }
             Next::Profile(mut trials) => {
@@ -441,6 +448,15 @@ impl Strategy for PlacementSearch {
                 &self.history,
                 most.saturating_sub(foreseen.len()),
             ));
+            let (mut random, mut ahead) = (self.random.clone(), 0);
+            while foreseen.len() < most {
+                let round = proposer.foresee_round(&approach.space, ahead, &mut random);
+                if round.is_empty() {
+                    break;
+                }
+                ahead += round.len() as u64;
+                foreseen.extend(self.mixed(round, &mut random));
+            }
         }
         foreseen.truncate(most);
         foreseen

@@ -83,6 +83,10 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             say(*unpinned),
             say(*high)
         ),
+        BoundNote::NodesDiffer { share } => format!(
+            "nodes may differ by {}, and the bound is higher by that",
+            figures::percent(*share)
+        ),
         BoundNote::SingleWindow => "the best has a single fresh window, which supports no claim: \
              raise --budget"
             .to_owned(),

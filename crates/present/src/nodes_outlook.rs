@@ -2,7 +2,9 @@
 
 use crate::figures;
 use crate::progress_notice::long_time;
+use pinwise_placement::Budget;
 use serde::Serialize;
+use std::time::Duration;
 
 /// What a campaign on several nodes takes, if its trials split evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -15,6 +17,21 @@ pub struct NodesOutlook {
     pub seconds_on_one: Option<f64>,
     /// Seconds on all nodes, at best.
     pub seconds: Option<f64>,
+}
+
+impl NodesOutlook {
+    /// That of a budget. `each`: what a measurement takes, if it is known.
+    pub fn of(nodes: usize, budget: Budget, each: Option<Duration>) -> Self {
+        let (measurements, seconds_on_one, seconds) = match budget {
+            // More nodes measure more in the same time.
+            Budget::Time(time) => (None, Some(time.as_secs_f64()), Some(time.as_secs_f64())),
+            Budget::Measurements(most) => {
+                let on_one = each.map(|each| each.as_secs_f64() * most as f64);
+                (Some(most), on_one, on_one.map(|seconds| seconds / nodes as f64))
+            }
+        };
+        Self { nodes, measurements, seconds_on_one, seconds }
+    }
 }
 
 /// The outlook in words, as lines.

@@ -175,6 +175,10 @@ pub fn note(note: &ProgramNote) -> String {
         ProgramNote::NodeLost { node, error } => {
             format!("node {node} did not measure to the end: {error}")
         }
+        ProgramNote::NodeScaled { node, factor, error } => format!(
+            "node {node} differs: its values count {factor:.4} times, give or take {}",
+            figures::percent(*error)
+        ),
         ProgramNote::NodesAlike { nodes, references, checks, missed } => format!(
             "{nodes} nodes, {} of {references} windows each: differences up to {} go unseen",
             figures::counted(*checks, "check"),

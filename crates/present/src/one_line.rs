@@ -108,6 +108,7 @@ fn program_notes() -> Vec<ProgramNote> {
         MemoryNotReturned { share: 0.412 }
         NumaBalancing { pages: 39_042, of: 250_000 }
         NodeLost { node: "h2".into(), error: error() }
+        NodeScaled { node: text(), factor: 1.0526, error: 0.012 }
         NodesAlike { nodes: 4, references: 3, checks: 1, missed: 0.034 }
         Text { text: text() }
     )
@@ -254,6 +255,7 @@ fn bound_notes() -> Vec<BoundNote> {
         CompanyHelps {}
         StandsStill { share: 0.412 }
         UnpinnedBetter { unpinned: 1.23e7, high: 1.2e7 }
+        NodesDiffer { share: 0.012 }
         SingleWindow {}
         Text { text: text() }
         Diagnostic { 0: Diagnostic::Exhausted }
@@ -494,6 +496,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::PeriodStretched { .. }
         | ProgramNote::OneMemoryNode
         | ProgramNote::NodeLost { .. }
+        | ProgramNote::NodeScaled { .. }
         | ProgramNote::NodesAlike { .. }
         | ProgramNote::Text { .. } => false,
     }
@@ -590,6 +593,7 @@ fn bound_note_weakens(note: &BoundNote) -> bool {
         BoundNote::AnyDistribution { .. }
         | BoundNote::Predicted { .. }
         | BoundNote::AllMeasured
+        | BoundNote::NodesDiffer { .. }
         | BoundNote::Limit { .. }
         | BoundNote::HigherLimit { .. }
         | BoundNote::NoLower { .. }

@@ -9,8 +9,9 @@
 mod peers;
 
 use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_lab::on_nodes::{each, run};
 use pinwise_lab::on_paper;
-use pinwise_lab::parallel::each;
+use pinwise_lab::parallel;
 use pinwise_lab::rate::of_which;
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
@@ -45,6 +46,7 @@ struct PaperCase {
 }
 
 /// What one search came to on one workload. What it found is given by its true performance.
+#[derive(serde::Serialize, serde::Deserialize)]
 struct Curve {
     /// The best so far at each of [`CHECKPOINTS`] up to its budget.
     best: Vec<f64>,
@@ -55,7 +57,10 @@ struct Curve {
 }
 
 fn main() -> ExitCode {
-    let named: Vec<String> = std::env::args().skip(1).collect();
+    run(study)
+}
+
+fn study(named: Vec<String>) -> ExitCode {
     let searches: Vec<&str> = [PLACE].into_iter().chain(peers::ALL.map(|peer| peer.0)).collect();
     let is_known = |name: &String| {
         name == "--quick" || SETS.iter().chain(&searches).any(|known| known == name)
@@ -72,7 +77,7 @@ fn main() -> ExitCode {
         numbers.retain(|number| number % QUICK == number / QUICK % QUICK);
     }
     numbers.retain(|number| is_chosen(set(*number), &SETS));
-    let mut cases = each(&numbers, |number| PaperCase::new(*number));
+    let mut cases = parallel::each(&numbers, |number| PaperCase::new(*number));
     let mut columns: Vec<(String, usize, Vec<Curve>)> = Vec::new();
     for (name, peer) in peers::ALL.iter().filter(|(name, _)| is_chosen(name, &searches)) {
         let budget = CHECKPOINTS[CHECKPOINTS.len() - 1];

@@ -6,6 +6,7 @@
 //! simulated UltraSPARC T2, and of both together. One has workloads that no published method
 //! describes. Name studies and strategies after DIR to run only these. Each campaign is stored in
 //! DIR when it ends and is not run again. Seeds are fixed, so a second run prints the same text.
+//! `--on ssh:HOST,HOST` or `--on slurm --nodes N` shares the campaigns among nodes.
 
 mod beyond;
 mod campaign;
@@ -17,7 +18,7 @@ mod table;
 mod workloads;
 
 use campaign::{Run, WAYS};
-use pinwise_lab::parallel::each;
+use pinwise_lab::on_nodes::{each, run};
 use saved_results::SavedResults;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,7 +35,11 @@ struct Study {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
+    run(study)
+}
+
+fn study(words: Vec<String>) -> ExitCode {
+    let mut arguments = words.into_iter();
     let folder = arguments.next().map(PathBuf::from);
     let named: Vec<String> = arguments.collect();
     let strategies: Vec<&str> = WAYS.iter().map(|way| way.name).chain([BLACKBOX]).collect();
@@ -98,6 +103,8 @@ impl Study {
             for seed in 0..way.campaigns {
                 let name = |case: &Case| format!("{}-{}-{seed}", case.key, way.name);
                 let one = each(&cases, |case| saved.get(&name(case), || Run::of(case, way, seed)));
+                // What other nodes have made is saved here, too.
+                cases.iter().zip(&one).for_each(|(case, run)| saved.keep(&name(case), run));
                 runs.iter_mut().zip(one).for_each(|(runs, run)| runs.push(run));
                 eprintln!("{}, seed {seed}: done on {} workloads", way.name, cases.len());
             }

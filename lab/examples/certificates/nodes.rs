@@ -128,7 +128,7 @@ impl Testbed for Nodes {
             let own_has =
                 own.is_some_and(|own| own != place && self.nodes[own].trials.contains(first));
             let came = (&setting, effort) == (&first.0, first.1) && !own_has;
-            take(NodeResult { node: name, setting, effort, outcome });
+            take(NodeResult { node: name, setting, effort, outcome, scale: None });
             if came {
                 return Ok(());
             }

@@ -27,13 +27,25 @@ impl SavedResults {
         let known = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         known.unwrap_or_else(|| {
             let made = make();
-            // Under its name only when it is whole.
-            let (text, new) =
-                (serde_json::to_vec(&made).expect("it has no maps"), path.with_extension("new"));
-            fs::write(&new, text)
-                .and_then(|()| fs::rename(&new, &path))
-                .expect("the folder can be written");
+            self.keep(name, &made);
             made
         })
+    }
+
+    /// Saves a result, if it is not there.
+    ///
+    /// # Panics
+    /// As [`Self::get`].
+    pub(crate) fn keep(&self, name: &str, made: &impl Serialize) {
+        let path = self.0.join(name);
+        if path.exists() {
+            return;
+        }
+        // Under its name only when it is whole. Several nodes may write to one folder.
+        let new = path.with_extension(format!("new{}", std::process::id()));
+        let text = serde_json::to_vec(made).expect("it has no maps");
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &path))
+            .expect("the folder can be written");
     }
 }

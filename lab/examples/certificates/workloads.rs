@@ -101,7 +101,7 @@ pub(crate) const NOISES: [f64; 3] = [0.0, 0.002, 0.01];
 /// other otherwise, from [`SEEN`] on in ways that were not looked at before.
 pub(crate) fn on_paper(saved: &SavedResults) -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
-    crate::each(&numbers, |number| Case::on_paper(*number, saved))
+    pinwise_lab::parallel::each(&numbers, |number| Case::on_paper(*number, saved))
 }
 
 /// Which of the simulated workloads has a capped link, and which a needle for its optimum.
@@ -130,7 +130,7 @@ pub(crate) fn simulated(saved: &SavedResults) -> Vec<Case> {
     let pairs = PacketProgram::ALL.into_iter().map(|program| vec![(program, 2)]);
     let numbered: Vec<(usize, Vec<(PacketProgram, usize)>)> =
         pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
-    crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, saved))
+    pinwise_lab::parallel::each(&numbered, |(number, mix)| Case::simulated(*number, mix, saved))
 }
 
 impl Case {

@@ -5,13 +5,15 @@
 //! a table of docs/lab/threads-truth.md. `--machine` takes 2, 8 or 24 contexts, `--searches` the
 //! number in each cell. `--budget` is in seconds, several as `15,30,120`. `--cells` takes those
 //! whose name contains its value, such as `busy 2`. `--seed` is that of the first search. A search
-//! takes 0.1 to 1 s of a processor. Seeds are fixed, so a second run prints the same.
+//! takes 0.1 to 1 s of a processor. Seeds are fixed, so a second run prints the same. `--on
+//! ssh:HOST,HOST` or `--on slurm --nodes N` shares the searches among nodes.
 
 use pinwise_jobs::ThreadsRequest;
 use pinwise_lab::rate::{least, limit, of_which};
 use pinwise_lab::threads_truth::{Cell, Count, Judged, Tally, Truth, judge};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// A wrong number should be announced at most so often.
@@ -48,9 +50,18 @@ impl Options {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let Options { machine, searches, budgets, cells, seed } =
-        Options::parse(std::env::args().skip(1))?;
+fn main() -> ExitCode {
+    pinwise_lab::on_nodes::run(|words| match study(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn study(words: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let Options { machine, searches, budgets, cells, seed } = Options::parse(words.into_iter())?;
     let mut truths: Vec<(Cell, Truth)> = Vec::new();
     let mut all: BTreeMap<(usize, String), Vec<Judged>> = BTreeMap::new();
     let mut wrong_of_cells: Vec<Vec<(String, Count)>> = vec![Vec::new(); budgets.len()];

@@ -61,9 +61,11 @@ impl<'a> Lookahead<'a> {
     ) -> Result<Self, StoreError> {
         let on_nodes = testbed.nodes().is_some();
         let kept = if on_nodes { journal.kept_results(MOST_WAITING)? } else { Vec::new() };
+        // A round that a killed session has begun goes on where it was.
+        let node = if on_nodes { journal.last_node()? } else { None };
         let arrived = kept.into_iter().map(|(number, result)| (Some(number), result)).collect();
         let made = VecDeque::new();
-        let (ended, number, node) = (None, 0, None);
+        let (ended, number) = (None, 0);
         Ok(Self { testbed, clock, ended, number, made, arrived, node })
     }
 
@@ -185,8 +187,8 @@ impl<'a> Lookahead<'a> {
             return Ok((Err(error), None));
         };
         let (kept, result) = self.arrived.remove(place);
-        self.node = Some(result.node);
-        Ok((result.outcome.and_then(Measurement::in_range), kept))
+        self.node = Some(result.node.clone());
+        Ok((result.on_common_scale().and_then(Measurement::in_range), kept))
     }
 
     fn measure_with_foreseen(
@@ -218,7 +220,7 @@ mod tests {
         let mut arrived = Vec::new();
         let (setting, effort) = (Setting::Unpinned, Effort::default());
         let outcome = Ok(Measurement::new(1.0, Duration::ZERO));
-        let result = NodeResult { node: "h1".into(), setting, effort, outcome };
+        let result = NodeResult { node: "h1".into(), setting, effort, outcome, scale: None };
         let many = MOST_WAITING as u64 + 7;
         (0..many).for_each(|number| wait(&mut arrived, Some(number), result.clone()));
         assert_eq!((arrived.len(), arrived[0].0), (MOST_WAITING, Some(7)));

@@ -4,10 +4,10 @@ use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose, Store};
 use pinwise_measure::{Disturbances, Effort, ProgramNote, Setting, Time, Unit, Workload};
-use pinwise_measure::{MeasureError, Measurement, NodeResult, to_begin};
+use pinwise_measure::{MeasureError, Measurement, NodeResult, NodeScale, to_begin};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use tempfile::TempDir;
 
 fn store() -> (TempDir, Store, CampaignId) {
@@ -420,7 +420,9 @@ impl Testbed for Several {
             let performance = f64::from(self.measured);
             let first = (setting.clone(), effort) == rounds[0][0];
             let outcome = Ok(Measurement::new(performance, Duration::from_millis(1)));
-            take(NodeResult { node: format!("h{}", self.begun.len()), setting, effort, outcome });
+            let node = format!("h{}", self.begun.len());
+            let scale = Some(NodeScale { factor: 2.0, error: 0.0 });
+            take(NodeResult { node, setting, effort, outcome, scale });
             if first {
                 break;
             }
@@ -454,6 +456,8 @@ fn a_result_of_a_node_is_kept_when_it_comes_and_used_once() {
         }
         let value = |record: &Record| record.outcome.as_ref().unwrap().performance as u32;
         let mut used: Vec<u32> = records.iter().map(value).collect();
+        // The nodes count up by one, and their common scale has twice that.
+        assert!(used.iter().all(|value| value.is_multiple_of(2)), "{used:?}");
         used.sort_unstable();
         used.dedup();
         assert_eq!(used.len(), records.len(), "none in two records");
@@ -531,7 +535,7 @@ impl Testbed for Unequal {
             let is_first = (setting.clone(), effort) == *first;
             let waits = own.is_some_and(|own| own != number && self.held[own].contains(first));
             let outcome = Ok(Measurement::new(number as f64, Duration::from_millis(1)));
-            take(NodeResult { node: by(number), setting, effort, outcome });
+            take(NodeResult { node: by(number), setting, effort, outcome, scale: None });
             if is_first && !waits {
                 return Ok(());
             }
@@ -566,13 +570,21 @@ impl Strategy for Compared {
 
 #[test]
 fn one_node_measures_all_of_a_round() {
-    for (left, stale) in [(usize::MAX, false), (usize::MAX, true), (6, false)] {
+    // A session may be killed within a round.
+    for (left, stale, killed_after) in [
+        (usize::MAX, false, None),
+        (usize::MAX, true, None),
+        (6, false, None),
+        (usize::MAX, false, Some(6)),
+        (usize::MAX, false, Some(9)),
+    ] {
         let (_folder, mut store, id) = store();
         if stale {
             // A killed session has left it.
             let Trial { setting, effort, .. } = Compared::trial(1);
             let outcome = Ok(Measurement::new(0.0, Duration::from_millis(1)));
-            let result = NodeResult { node: "h0".into(), setting, effort, outcome };
+            let (node, scale) = ("h0".into(), None);
+            let result = NodeResult { node, setting, effort, outcome, scale };
             store.journal(id).unwrap().keep_result(&result).unwrap();
         }
         let NewCampaign { machine, workload, unit, .. } = campaign();
@@ -582,10 +594,19 @@ fn one_node_measures_all_of_a_round() {
         let replay = Wide { replay, width: 1, batches: Vec::new() };
         let several = Several { replay, begun: Vec::new(), measured: 0 };
         let mut testbed = Unequal { several, held: Default::default(), turn: 0, left };
-        let (clock, stop) = (|| Duration::ZERO, || false);
-        let strategy = &mut Compared::default();
-        let (_, records) =
-            run(&mut store, id, strategy, &mut testbed, &clock, &stop, &mut |_| ()).unwrap();
+        let clock = || Duration::ZERO;
+        let mut records = Vec::new();
+        for most in killed_after.into_iter().chain([usize::MAX]) {
+            let made = std::cell::Cell::new(records.len());
+            let (stop, strategy) = (|| made.get() >= most, &mut Compared::default());
+            let mut observe = |_: &Record| made.set(made.get() + 1);
+            records =
+                run(&mut store, id, strategy, &mut testbed, &clock, &stop, &mut observe).unwrap().1;
+            testbed.held = Default::default();
+            // Without what has come for the rest of the round, another node could measure it.
+            let connection = rusqlite::Connection::open(store.path()).unwrap();
+            connection.execute("DELETE FROM result WHERE record IS NULL", []).unwrap();
+        }
         assert_eq!(records.len(), 40);
         let by = |record: &Record| record.outcome.as_ref().unwrap().performance;
         let whole = records
@@ -596,5 +617,40 @@ fn one_node_measures_all_of_a_round() {
         assert_eq!(whole, if left == 6 { 9 } else { 10 }, "{left} {stale}");
         let slow = records.iter().filter(|record| by(record) == 0.0).count();
         assert!(slow == if left == 6 { 6 } else { 20 } || stale, "{left}: {slow}");
+    }
+}
+
+/// Also in a store whose results have no scale.
+#[test]
+fn what_a_node_measured_is_kept_as_it_is_with_its_scale() {
+    for from_before in [false, true] {
+        let (_folder, mut store, id) = store();
+        let scale = Some(NodeScale { factor: 2.0, error: 0.01 });
+        let result = |node: &str, performance, scale| {
+            let (setting, effort) =
+                (Setting::Pinned(Assignment::new(vec![0, 1])), Effort::default());
+            let mut measured = Measurement::new(performance, Duration::from_millis(1));
+            measured.spread = Some(0.5);
+            NodeResult { node: node.into(), setting, effort, outcome: Ok(measured), scale }
+        };
+        if from_before {
+            store.journal(id).unwrap().keep_result(&result("h9", 7.0, None)).unwrap();
+            let connection = rusqlite::Connection::open(store.path()).unwrap();
+            connection.execute_batch("ALTER TABLE result DROP COLUMN scale").unwrap();
+            let kept = store.journal(id).unwrap().kept_results(9).unwrap();
+            assert_eq!(kept, [(0, result("h9", 7.0, None))]);
+            assert_eq!(store.node_scales(id).unwrap(), BTreeMap::from([("h9".into(), None)]));
+            connection.execute("DELETE FROM result", []).unwrap();
+        }
+        let mut journal = store.journal(id).unwrap();
+        journal.keep_result(&result("h1", 6.0, None)).unwrap();
+        journal.keep_result(&result("h1", 5.0, scale)).unwrap();
+        journal.keep_result(&result("h0", 10.0, None)).unwrap();
+        assert_eq!(journal.kept_results(9).unwrap()[1], (1, result("h1", 5.0, scale)));
+        let common = result("h1", 5.0, scale).on_common_scale().unwrap();
+        assert_eq!((common.performance, common.spread), (10.0, Some(1.0)));
+        drop(journal);
+        let scales = store.node_scales(id).unwrap();
+        assert_eq!(scales, BTreeMap::from([("h0".into(), None), ("h1".into(), scale)]));
     }
 }

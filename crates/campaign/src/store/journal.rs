@@ -63,6 +63,10 @@ impl Journal for StoreJournal<'_> {
         self.store.kept_results(self.id, most)
     }
 
+    fn last_node(&self) -> Result<Option<String>, StoreError> {
+        self.store.last_node(self.id)
+    }
+
     fn append_result(&mut self, record: &Record, result: u64) -> Result<(), StoreError> {
         self.add(record, Some(result))
     }

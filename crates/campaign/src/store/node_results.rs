@@ -2,7 +2,9 @@
 
 use super::row::{assignment_text, parsed, setting, text};
 use super::{CampaignId, Store, StoreError};
-use pinwise_measure::{Effort, NodeResult};
+use pinwise_measure::{Effort, NodeResult, NodeScale};
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::collections::BTreeMap;
 
 impl Store {
     /// Keeps a result that waits. Durable when this returns. Returns its number in the campaign.
@@ -13,14 +15,18 @@ impl Store {
     ) -> Result<u64, StoreError> {
         self.upgrade()?;
         let (assignment, outcome) = (assignment_text(&result.setting), text(&result.outcome));
+        let (windows, scale) = (result.effort.windows, result.scale.map(|scale| text(&scale)));
         self.sql(|connection| {
             // Added since the format began; older versions do not miss it, so the format stays.
             connection.execute_batch(include_str!("result.sql"))?;
+            if !has_scale(connection)? {
+                connection.execute_batch("ALTER TABLE result ADD COLUMN scale TEXT")?;
+            }
             connection.query_row(
-                "INSERT INTO result (campaign, number, node, assignment, windows, outcome)
-                 SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3, ?4, ?5
+                "INSERT INTO result (campaign, number, node, assignment, windows, outcome, scale)
+                 SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3, ?4, ?5, ?6
                  FROM result WHERE campaign = ?1 RETURNING number",
-                (id.0, &result.node, assignment, result.effort.windows, outcome),
+                (id.0, &result.node, assignment, windows, outcome, scale),
                 |row| row.get::<_, i64>(0).map(|number| number as u64),
             )
         })
@@ -36,18 +42,19 @@ impl Store {
             return Ok(Vec::new());
         }
         self.read(|connection| {
-            let mut statement = connection.prepare(
-                "SELECT number, node, assignment, windows, outcome FROM result WHERE campaign = ?1
-                 AND (record IS NULL OR record NOT IN
+            let scale = if has_scale(connection)? { "scale" } else { "NULL" };
+            let mut statement = connection.prepare(&format!(
+                "SELECT number, node, assignment, windows, outcome, {scale} FROM result
+                 WHERE campaign = ?1 AND (record IS NULL OR record NOT IN
                      (SELECT number FROM record WHERE campaign = ?1))
-                 ORDER BY number DESC LIMIT ?2",
-            )?;
-            let result = |row: &rusqlite::Row<'_>| {
+                 ORDER BY number DESC LIMIT ?2"
+            ))?;
+            let result = |row: &Row<'_>| {
                 let text: String = row.get(2)?;
                 let setting = setting(&text).map_err(|error| super::row::malformed(2, error))?;
                 let effort = Effort { windows: row.get(3)? };
-                let result =
-                    NodeResult { node: row.get(1)?, setting, effort, outcome: parsed(row, 4)? };
+                let (outcome, scale) = (parsed(row, 4)?, stored_scale(row, 5)?);
+                let result = NodeResult { node: row.get(1)?, setting, effort, outcome, scale };
                 Ok((row.get::<_, i64>(0)? as u64, result))
             };
             let most = i64::try_from(most).unwrap_or(i64::MAX);
@@ -56,6 +63,51 @@ impl Store {
             Ok(newest.into_iter().rev().collect())
         })
     }
+
+    /// The nodes that have made results of a campaign, with the scale of the last one of each.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn node_scales(
+        &self,
+        id: CampaignId,
+    ) -> Result<BTreeMap<String, Option<NodeScale>>, StoreError> {
+        if !self.has_table("result")? {
+            return Ok(BTreeMap::new());
+        }
+        self.read(|connection| {
+            let scale = if has_scale(connection)? { "scale" } else { "NULL" };
+            let mut statement = connection.prepare(&format!(
+                "SELECT node, {scale}, max(number) FROM result WHERE campaign = ? GROUP BY node"
+            ))?;
+            let scales =
+                statement.query_map([id.0], |row| Ok((row.get(0)?, stored_scale(row, 1)?)));
+            scales?.collect()
+        })
+    }
+
+    /// The node that made the last record; `None`: no node did.
+    pub(crate) fn last_node(&self, id: CampaignId) -> Result<Option<String>, StoreError> {
+        if !self.has_table("result")? {
+            return Ok(None);
+        }
+        self.read(|connection| {
+            let last = "SELECT node FROM result WHERE campaign = ?1 AND record =
+                        (SELECT max(number) FROM record WHERE campaign = ?1)";
+            connection.query_row(last, [id.0], |row| row.get(0)).optional()
+        })
+    }
+}
+
+/// Whether results have a scale: those of a store from before have none.
+fn has_scale(connection: &Connection) -> rusqlite::Result<bool> {
+    let there = "SELECT count(*) FROM pragma_table_info('result') WHERE name = 'scale'";
+    connection.query_row(there, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+}
+
+fn stored_scale(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<NodeScale>> {
+    let stored: Option<String> = row.get(column)?;
+    stored.map(|_| parsed(row, column)).transpose()
 }
 
 /// A result becomes a record.

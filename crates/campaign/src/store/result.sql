@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS result (
     assignment TEXT NOT NULL,    -- as in record
     windows    REAL NOT NULL,    -- as in record
     outcome    TEXT NOT NULL,    -- JSON: {"Ok": measurement} or {"Err": why there is none}
+    scale      TEXT,             -- JSON: {"factor", "error"}, by which its record has more
     record     INTEGER,          -- the number of the record that it has become
     at         REAL NOT NULL DEFAULT (unixepoch('subsec')),
     PRIMARY KEY (campaign, number)

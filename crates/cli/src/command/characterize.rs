@@ -5,7 +5,7 @@ mod text;
 
 use crate::events;
 use crate::machine::Simulated;
-use crate::node_arguments::NodeArguments;
+use crate::node_arguments::OutlookArguments;
 use crate::number_argument::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
@@ -15,6 +15,7 @@ use pinwise_campaign::Store;
 use pinwise_characterization::{Conditions, StoredCharacterization};
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS};
 use pinwise_measure::Fame;
+use pinwise_placement::Budget;
 use pinwise_present::{Files, excerpt_reason, figures};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    nodes: NodeArguments,
+    nodes: OutlookArguments,
     #[command(flatten)]
     store: StoreArguments,
     /// Also write a page with heat maps of the slowdowns to FILE
@@ -96,6 +97,10 @@ impl Characterize {
             output::check(file)?;
         }
         let caller = events::caller(self.store.named())?;
+        let runs = || Ok(Budget::Measurements(request.runs(&caller).map_err(events::failed)?));
+        if self.nodes.only_looks_ahead(self.json, runs)? {
+            return Ok(());
+        }
         // A store that cannot be used is found out before, not after.
         let mut store = self.store.open()?;
         let answer = events::run(request, &caller, &mut store, self.json)?;

@@ -5,7 +5,7 @@ mod text;
 
 use super::place::{SearchArguments, SubjectArguments};
 use crate::events;
-use crate::node_arguments::NodeArguments;
+use crate::node_arguments::OutlookArguments;
 use crate::number_argument::whole;
 use crate::output;
 use clap::Args;
@@ -37,7 +37,10 @@ pub(crate) struct Compare {
     #[command(flatten)]
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Target")]
-    nodes: NodeArguments,
+    nodes: OutlookArguments,
+    /// Scale nodes that differ. Otherwise they are set aside
+    #[arg(long, requires = "on", hide_short_help = true, help_heading = "Target")]
+    scale_nodes: bool,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
     /// Draw N random and N balanced ones
@@ -74,13 +77,17 @@ impl Compare {
         let caller = events::caller(self.store.named())?;
         let mut request = self.subject.request("compare", &self.search)?;
         request.on = self.nodes.nodes()?;
-        let mut store = self.store.open()?;
+        request.scale_nodes = self.scale_nodes;
         let job = CompareRequest {
             usual_budget: self.search.budget.is_none(),
             draws: self.draws,
             rounds: self.rounds,
             ..CompareRequest::new(request)
         };
+        if self.nodes.only_looks_ahead(self.json, || Ok(job.whole_budget()))? {
+            return Ok(());
+        }
+        let mut store = self.store.open()?;
         let named = self.store.named();
         let leave = |answer: &CompareAnswer, _: &_, store: &Store| {
             print_answer(store, answer, named, self.json)

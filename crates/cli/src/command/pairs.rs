@@ -6,7 +6,7 @@ mod text;
 use super::place::{WindowArguments, budget, confidence, short, time};
 use crate::events;
 use crate::machine::Simulated;
-use crate::node_arguments::NodeArguments;
+use crate::node_arguments::OutlookArguments;
 use crate::number_argument::whole;
 use crate::output::{self, Usage, read_input};
 use crate::store::StoreArguments;
@@ -97,7 +97,7 @@ pub(crate) struct Pairs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     save_model: Option<PathBuf>,
     #[command(flatten)]
-    nodes: NodeArguments,
+    nodes: OutlookArguments,
     #[command(flatten, next_help_heading = "Output")]
     store: StoreArguments,
     /// Print one JSON document
@@ -115,6 +115,9 @@ impl Pairs {
             .into());
         }
         let request = self.request()?;
+        if self.nodes.only_looks_ahead(self.json, || Ok(request.question.budget))? {
+            return Ok(());
+        }
         if let Some(file) = &self.save_model {
             request.check_saves_model()?;
             output::check(file)?;

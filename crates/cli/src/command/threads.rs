@@ -15,6 +15,7 @@ use crate::output::{self, Interrupted};
 use arguments::ThreadsSubcommand;
 use document::UnfinishedThreadsJson;
 use pinwise_jobs::{Failure, JobError, ThreadsAnswer, ThreadsRequest};
+use pinwise_placement::Budget;
 use pinwise_present::{Files, no_answer_yet};
 use serde_json::Value;
 use std::path::Path;
@@ -26,6 +27,9 @@ impl Threads {
         }
         let request = self.asked.threads_request(&self.edges)?;
         let request = ThreadsRequest { on: self.nodes.nodes()?, ..request };
+        if self.nodes.only_looks_ahead(self.json, || Ok(Budget::Time(request.time())))? {
+            return Ok(());
+        }
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let named = self.store.named();

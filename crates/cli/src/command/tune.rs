@@ -7,13 +7,13 @@ mod text;
 use super::threads::{Edges, NumberArguments, RunFiles};
 use crate::events;
 use crate::memory_argument::MemoryArgument;
-use crate::node_arguments::NodeArguments;
+use crate::node_arguments::OutlookArguments;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{TuneJson, UnfinishedTuneJson};
 use pinwise_jobs::{JobError, ThreadsRequest, TuneAnswer, TuneRequest};
 use pinwise_measure::MemoryPolicy;
-use pinwise_placement::Unmeasured;
+use pinwise_placement::{Budget, Unmeasured};
 use pinwise_present::{Files, no_answer_yet, unmeasured};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(crate) struct Tune {
     )]
     memory: Option<MemoryArgument>,
     #[command(flatten, next_help_heading = "Target")]
-    nodes: NodeArguments,
+    nodes: OutlookArguments,
     /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plan: Option<PathBuf>,
@@ -72,6 +72,9 @@ impl Tune {
         let edges = Edges { files: self.files.clone(), ..Edges::default() };
         let threads = asked.threads_request(&edges)?;
         let threads = ThreadsRequest { on: self.nodes.nodes()?, ..threads };
+        if self.nodes.only_looks_ahead(self.json, || Ok(Budget::Time(threads.time())))? {
+            return Ok(());
+        }
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let memory = self.memory.map(MemoryPolicy::from);

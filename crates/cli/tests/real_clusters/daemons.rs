@@ -47,6 +47,12 @@ impl Daemons {
         self.started.push((name.to_owned(), Program::start(&mut command)));
     }
 
+    /// The process of a daemon.
+    pub(crate) fn pid(&self, name: &str) -> u32 {
+        let (_, daemon) = self.started.iter().find(|(started, _)| started == name).unwrap();
+        daemon.pid()
+    }
+
     /// Waits for a state that the daemons have to reach. Fails when one of them ends before.
     pub(crate) fn reach(&mut self, state: &str, mut reached: impl FnMut() -> bool) {
         wait_until(PATIENCE, state, || {

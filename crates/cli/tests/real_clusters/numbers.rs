@@ -75,9 +75,7 @@ fn hosts_find_the_number_that_one_machine_finds() {
     sweeps_as_alone(&cluster);
 }
 
-#[test]
-fn a_number_and_its_placement_are_found_on_hosts() {
-    let Some(cluster) = hosts() else { return };
+fn tunes(cluster: &Cluster) {
     let folder = TempDir::new().unwrap();
     let job = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; : {n}";
     let tune = ["tune", "--method", "sweep", "--rounds", "1", "--max", "2", "--budget", "4s"];
@@ -89,4 +87,18 @@ fn a_number_and_its_placement_are_found_on_hosts() {
     assert!(found["choice"].is_string(), "{found:#}");
     // Two numbers, and the first round of the last comparison.
     assert!(rows(&store).len() >= 4);
+}
+
+#[test]
+fn a_number_and_its_placement_are_found_on_hosts() {
+    if let Some(cluster) = hosts() {
+        tunes(&cluster);
+    }
+}
+
+#[test]
+fn a_number_and_its_placement_are_found_on_slurm_nodes() {
+    if let Some(cluster) = slurm() {
+        tunes(&cluster);
+    }
 }

@@ -7,7 +7,7 @@
 use crate::cluster::Cluster;
 use crate::daemons::{command_of, send};
 use crate::slurm::slurm;
-use crate::ssh::hosts;
+use crate::ssh::{hosts, hosts_apart};
 use crate::support::{PATIENCE, PINWISE, Program, tool, wait_until};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -263,6 +263,32 @@ fn a_host_that_dies_pauses_or_is_slow_costs_no_record() {
             (&slow, None),
         ],
     );
+}
+
+/// The cable of a host is unplugged. What was sent meanwhile is sent again, later and later: so the
+/// network of the test does not wait as long as that of a far host, where the kernel can say so.
+#[test]
+fn a_network_that_pauses_for_half_a_minute_costs_no_node_and_no_record() {
+    let Some((cluster, networks)) = hosts_apart() else { return };
+    let daemons = &cluster.daemons;
+    for network in ["hub", "sshd1"] {
+        // More often, and so more times before it gives up.
+        let often = "cd $0; test ! -e tcp_rto_max_ms || \
+                     { echo 1000 > tcp_rto_max_ms && echo 200 > tcp_retries2; }";
+        let mut command = Command::new("nsenter");
+        command.args(["--net", "--target", &daemons.pid(network).to_string(), "--", "sh", "-c"]);
+        command.args([often, "/proc/sys/net/ipv4"]);
+        assert!(command.status().unwrap().success());
+    }
+    let mut campaign = Campaign::begin(&cluster, 4);
+    campaign.goes_on();
+    networks.ip(daemons, "sshd1", "link set eth0 down");
+    thread::sleep(Duration::from_secs(30));
+    assert!(campaign.program.0.try_wait().unwrap().is_none(), "{}", campaign.said());
+    networks.ip(daemons, "sshd1", "link set eth0 up");
+    campaign.is_as_alone();
+    let told = fs::read_to_string(campaign.folder.path().join("out")).unwrap() + &campaign.said();
+    assert!(!told.contains("node_lost") && !told.contains("was lost"), "{told}");
 }
 
 #[test]

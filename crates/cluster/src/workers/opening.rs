@@ -120,7 +120,7 @@ impl Workers {
                 }
             });
         }
-        let (opened, disturbances) = (None, Disturbances::default());
+        let (opened, scale, disturbances) = (None, None, Disturbances::default());
         let (asked, failures, failure, alive) = (false, 0, None, true);
         let connected = Instant::now();
         self.workers.push(ConnectedWorker {
@@ -132,6 +132,7 @@ impl Workers {
             said,
             asked,
             opened,
+            scale,
             disturbances,
             failures,
             failure,

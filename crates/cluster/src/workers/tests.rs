@@ -100,12 +100,17 @@ fn measured(workers: &mut Workers, trials: &[Wanted]) -> Vec<(String, Wanted, bo
     let mut results = Vec::new();
     for trial in trials {
         let mut take = |result: NodeResult| {
-            let NodeResult { node, setting, effort, outcome } = result;
+            let NodeResult { node, setting, effort, outcome, .. } = result;
             results.push((node, (setting, effort), outcome.is_ok()));
         };
         workers.measure_first(&[vec![trial.clone()]], None, &mut take).unwrap();
     }
     results
+}
+
+fn keep_alike(workers: &mut Workers) {
+    let unlike = UnlikeNodes::SetAside;
+    workers.keep_alike_in(&Setting::Unpinned, Effort::default(), unlike).unwrap();
 }
 
 fn lost(workers: &Workers) -> Vec<String> {
@@ -188,7 +193,7 @@ fn a_trial_that_fails_on_one_node_is_measured_on_another_and_the_node_is_lost() 
 fn a_node_whose_references_fail_is_not_alike() {
     let broken: Measures = |_, _| fails(Retry::Same);
     let mut all = workers(&[|_, _| Ok(5.0), broken, |_, _| Ok(5.0)]);
-    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    keep_alike(&mut all);
     assert_eq!(lost(&all).len(), 1);
     assert!(lost(&all)[0].contains("node n1: its measurements fail (no such file)"));
     let told = all.news().take();
@@ -199,7 +204,7 @@ fn a_node_whose_references_fail_is_not_alike() {
     )), "{notes:?}");
     // If it fails on all, the program is at fault.
     let mut all = workers(&[broken, broken]);
-    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    keep_alike(&mut all);
     assert_eq!(all.count(), 2);
 }
 
@@ -207,7 +212,7 @@ fn a_node_whose_references_fail_is_not_alike() {
 fn a_node_that_becomes_slow_is_set_aside() {
     let slower: Measures = |_, made| Ok(if made < 20 { 5.0 } else { 4.0 });
     let mut all = workers(&[|_, _| Ok(5.0), slower]);
-    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    keep_alike(&mut all);
     assert_eq!(lost(&all), [""; 0]);
     let begun = REFERENCES as u64;
     let mut results = 0;
@@ -224,14 +229,14 @@ fn a_node_that_becomes_slow_is_set_aside() {
 fn a_node_that_was_slow_for_a_moment_stays() {
     let disturbed: Measures = |_, made| Ok(if made < 3 { 4.0 } else { 5.0 });
     let mut all = workers(&[|_, _| Ok(5.0), disturbed]);
-    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    keep_alike(&mut all);
     assert_eq!(lost(&all), [""; 0]);
     let notes = all.disturbances().notes;
     assert!(matches!(notes[..], [ProgramNote::NodesAlike { checks: 1, .. }]), "{notes:?}");
     // Of two nodes the second one is named. First this one was slow, and then the other.
     let other: Measures = |_, made| Ok(if made < 3 { 5.0 } else { 4.0 });
     let mut all = workers(&[other, disturbed]);
-    all.keep_alike_in(&Setting::Unpinned, Effort::default()).unwrap();
+    keep_alike(&mut all);
     assert_eq!(lost(&all), [""; 0]);
 }
 
@@ -285,4 +290,66 @@ fn a_round_is_measured_on_one_node() {
     let by: Vec<Vec<Wanted>> = ["n0", "n1", "n2"].map(of).to_vec();
     assert!(by.iter().flat_map(|own| own.chunks(4)).all(|one| one == round), "{by:?}");
     assert!(by.iter().filter(|own| !own.is_empty()).count() > 1, "nodes measure at the same time");
+}
+
+/// The results of rounds until each of so many nodes has some: performance, and on the common
+/// scale. The machine decides which node comes first.
+fn by_node(workers: &mut Workers, nodes: usize) -> BTreeMap<String, Vec<(f64, f64)>> {
+    let mut results: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for round in 0..100_000 {
+        if results.len() == nodes {
+            break;
+        }
+        let rounds: Vec<Vec<Wanted>> = (0..4).map(|leaf| vec![pinned(4 * round + leaf)]).collect();
+        let mut take = |result: NodeResult| {
+            let own = result.outcome.as_ref().unwrap().performance;
+            let values = results.entry(result.node.clone()).or_default();
+            values.push((own, result.on_common_scale().unwrap().performance));
+        };
+        workers.measure_first(&rounds, None, &mut take).unwrap();
+    }
+    results
+}
+
+fn scale(workers: &mut Workers, known: &[(&str, Option<NodeScale>)]) {
+    let known = known.iter().map(|(node, scale)| ((*node).to_owned(), *scale)).collect();
+    let unlike = UnlikeNodes::Scaled { known };
+    workers.keep_alike_in(&Setting::Unpinned, Effort::default(), unlike).unwrap();
+}
+
+#[test]
+fn a_slow_node_is_put_on_the_common_scale_and_keeps_its_own_values() {
+    let fast: Measures = |_, made| Ok([9.9, 10.0, 10.1][made as usize % 3]);
+    let slow: Measures = |_, made| Ok([7.92, 8.0, 8.08][made as usize % 3]);
+    let mut all = workers(&[fast, slow]);
+    scale(&mut all, &[]);
+    assert_eq!(lost(&all), [""; 0]);
+    let notes = all.disturbances().notes;
+    let [ProgramNote::NodeScaled { node, factor, error }] = &notes[..] else { panic!("{notes:?}") };
+    assert!(node == "n1" && (factor - 1.25).abs() < 1e-9 && *error > 0.0, "{notes:?}");
+    assert_eq!((all.news().take(), all.spread()), (notes.clone(), *error));
+    let results = by_node(&mut all, 2);
+    assert!(results["n0"].iter().all(|(own, common)| own == common), "{results:?}");
+    let scaled = |(own, common): &(f64, f64)| *own < 8.1 && (common / own - 1.25).abs() < 1e-9;
+    assert!(results["n1"].iter().all(scaled), "{results:?}");
+}
+
+#[test]
+fn a_resumed_campaign_keeps_the_common_scale_whoever_is_there() {
+    let (slow, fast): (Measures, Measures) = (|_, _| Ok(8.0), |_, _| Ok(10.0));
+    let known = NodeScale { factor: 1.25, error: 0.01 };
+    // The node on whose scale the results are does not answer.
+    let mut alone = workers(&[slow]);
+    scale(&mut alone, &[("n0", Some(known)), ("n7", None)]);
+    let results = by_node(&mut alone, 1);
+    assert!(
+        results["n0"].iter().all(|(own, common)| (*own, *common) == (8.0, 10.0)),
+        "{results:?}"
+    );
+    // One that has measured nothing is put on the scale of one that has, whatever their order.
+    let mut new = workers(&[fast, slow]);
+    scale(&mut new, &[("n1", None)]);
+    let results = by_node(&mut new, 2);
+    let common: Vec<f64> = results.values().flatten().map(|(_, common)| *common).collect();
+    assert!(results.len() == 2 && common.iter().all(|value| *value == 8.0), "{results:?}");
 }

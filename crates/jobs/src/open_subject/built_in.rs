@@ -277,7 +277,8 @@ pub(super) fn open(
         // Names are those of the whole.
         let threads = if *programs == whole { opening.threads.clone() } else { Vec::new() };
         let starter = Some(program.clone());
-        let opening = Opening { threads, until: opening.until, starter };
+        let until = opening.until;
+        let opening = Opening { threads, until, starter, ..Opening::default() };
         live::open(&PlacementRequest { subject, ..request.clone() }, opening, &interrupt)
     };
     Instances::new(programs, Box::new(start), period)

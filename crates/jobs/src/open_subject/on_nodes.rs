@@ -2,7 +2,7 @@
 //!
 //! In virtual time trials are split over all, and the results are those of one machine, bit for
 //! bit. In real time each node measures one trial at a time. First every node measures the same
-//! setting a few times: one whose performance differs is set aside.
+//! setting a few times: one whose performance differs is set aside, or put on a common scale.
 
 use super::{OpenSubject, Opening};
 use crate::error::JobError;
@@ -13,7 +13,7 @@ use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use crate::threads::UsableContexts;
 use pinwise_cluster::{
-    NodeError, NodeLoss, NodeNews, Nodes, Opened, OpeningRequest, OwnProgram, Workers,
+    NodeError, NodeLoss, NodeNews, Nodes, Opened, OpeningRequest, OwnProgram, UnlikeNodes, Workers,
 };
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, NodeResult, ProgramNote,
@@ -152,7 +152,11 @@ pub(super) fn open(
     };
     let informed = real.then_some(&named as &dyn Fn(&Opened) -> WorkerRequest);
     let mut subject = start(nodes, &asked(opening.threads), informed, caller, events)?;
-    subject.keep_alike_in(&Setting::Unpinned, events)?;
+    let unlike = match request.scale_nodes {
+        true => UnlikeNodes::Scaled { known: opening.node_scales },
+        false => UnlikeNodes::SetAside,
+    };
+    subject.keep_alike_or(&Setting::Unpinned, unlike, events)?;
     Ok(subject)
 }
 
@@ -165,24 +169,15 @@ pub fn nodes_cost(request: &PlacementRequest, caller: &Caller) -> Result<NodesOu
     let Some(nodes) = request.on.as_ref().map(Nodes::count) else {
         return Err(JobError::usage("the request names no nodes: add --on"));
     };
-    let measurements = match request.question.budget {
-        Budget::Measurements(most) => most,
-        Budget::Time(time) => {
-            let seconds = Some(time.as_secs_f64());
-            let (measurements, seconds_on_one) = (None, seconds);
-            return Ok(NodesOutlook { nodes, measurements, seconds_on_one, seconds });
-        }
-    };
-    let each = match &request.subject {
-        Subject::Simulated(_) => {
+    let budget = request.question.budget;
+    let each = match (&request.subject, budget) {
+        (Subject::Simulated(_), Budget::Measurements(_)) => {
             let alone = PlacementRequest { on: None, ..request.clone() };
             super::open(&alone, caller)?.simulating()
         }
         _ => None,
     };
-    let seconds_on_one = each.map(|each| each.as_secs_f64() * measurements as f64);
-    let seconds = seconds_on_one.map(|seconds| seconds / nodes as f64);
-    Ok(NodesOutlook { nodes, measurements: Some(measurements), seconds_on_one, seconds })
+    Ok(NodesOutlook::of(nodes, budget, each))
 }
 
 impl OnNodes {
@@ -196,10 +191,20 @@ impl OnNodes {
         setting: &Setting,
         events: &mut dyn Events,
     ) -> Result<(), JobError> {
-        if self.simulated || self.workers.count() < 2 {
+        self.keep_alike_or(setting, UnlikeNodes::SetAside, events)
+    }
+
+    /// The same, with what becomes of nodes that differ.
+    fn keep_alike_or(
+        &mut self,
+        setting: &Setting,
+        unlike: UnlikeNodes,
+        events: &mut dyn Events,
+    ) -> Result<(), JobError> {
+        if self.simulated {
             return Ok(());
         }
-        self.workers.keep_alike_in(setting, Effort::default())?;
+        self.workers.keep_alike_in(setting, Effort::default(), unlike)?;
         tell(&self.workers.news(), events)
     }
 
@@ -284,6 +289,10 @@ impl Testbed for OnNodes {
 
     fn nodes(&self) -> Option<usize> {
         (!self.simulated).then(|| self.workers.count().max(1))
+    }
+
+    fn node_spread(&self) -> f64 {
+        self.workers.spread()
     }
 
     fn measure_first(

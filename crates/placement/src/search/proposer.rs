@@ -46,6 +46,12 @@ pub(crate) trait Proposer: std::fmt::Debug {
         Vec::new()
     }
 
+    /// The next round of a proposer that waits for no result, after `ahead` trials of such rounds.
+    /// `random` is what it will draw from. Empty: that depends on results.
+    fn foresee_round(&self, _space: &Space, _ahead: u64, _random: &mut Random) -> Vec<Trial> {
+        Vec::new()
+    }
+
     /// Its predictions, if it makes any.
     fn forecast(
         &self,

@@ -11,7 +11,8 @@ use crate::Bound;
 use crate::StopReason;
 use crate::search::proposer::{Next, Proposer, View, pinned};
 use crate::search::solo_bound::SoloBound;
-use pinwise_campaign::Purpose;
+use pinwise_campaign::{Purpose, Trial};
+use pinwise_topology::{Random, Space};
 
 /// Draws between two looks at the budget. Each batch has its own baseline and reference windows.
 const BATCH: u64 = 20;
@@ -72,9 +73,19 @@ impl Proposer for RandomSample {
         }
         let batch = BATCH.min(left).min(self.next_look - drawn);
         self.proposed += batch;
-        let draws = (0..batch).map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
-        Next::Round(draws.collect())
+        Next::Round(draw(batch, view.space, view.random))
     }
+
+    /// Up to the next look at the bound. A draw that fails makes the last round a wrong guess.
+    fn foresee_round(&self, space: &Space, ahead: u64, random: &mut Random) -> Vec<Trial> {
+        let drawn = self.proposed + ahead;
+        let most = self.most.unwrap_or(u64::MAX).min(self.next_look);
+        draw(BATCH.min(most.saturating_sub(drawn)), space, random)
+    }
+}
+
+fn draw(count: u64, space: &Space, random: &mut Random) -> Vec<Trial> {
+    (0..count).map(|_| pinned(&space.sample(random), Purpose::Sample)).collect()
 }
 
 #[cfg(test)]
@@ -84,7 +95,6 @@ mod tests {
     use crate::{Budget, PlacementQuestion, StrategyName};
     use pinwise_campaign::Record;
     use pinwise_measure::Measurement;
-    use pinwise_topology::Random;
     use std::time::Duration;
 
     #[test]

@@ -63,6 +63,11 @@ impl Alone {
     pub(crate) fn beside(alone: Option<Self>, confidence: f64) -> f64 {
         if alone.is_some() { (1.0 + confidence) / 2.0 } else { confidence }
     }
+
+    /// The same where the slowest of several nodes may have measured the best.
+    pub(crate) fn widened(self, question: &PlacementQuestion) -> Self {
+        Self { high: self.high * (1.0 + question.abilities.node_spread), ..self }
+    }
 }
 
 impl SoloBound {
@@ -232,7 +237,7 @@ pub(crate) mod tests {
     /// On a testbed that measures instances alone. It starts them for that if `restart` says how
     /// long that takes.
     fn able(restart: Option<Duration>, budget: Budget) -> PlacementQuestion {
-        let abilities = TestbedAbilities { profiles: true, restart };
+        let abilities = TestbedAbilities { profiles: true, restart, ..Default::default() };
         PlacementQuestion { abilities, ..PlacementQuestion::new(StrategyName::Auto, budget) }
     }
 

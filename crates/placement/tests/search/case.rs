@@ -103,8 +103,16 @@ impl Case {
 
     /// A campaign without a store, which is what makes hundreds of them quick.
     pub(crate) fn run(&self, question: &PlacementQuestion) -> (Outcome, Vec<Record>) {
+        self.run_on(question, &mut self.testbed())
+    }
+
+    /// The same on another testbed.
+    pub(crate) fn run_on(
+        &self,
+        question: &PlacementQuestion,
+        testbed: &mut dyn Testbed,
+    ) -> (Outcome, Vec<Record>) {
         let mut search = self.search(question);
-        let mut testbed = self.testbed();
         let mut records: Vec<Record> = Vec::new();
         let mut elapsed = Duration::ZERO;
         while let Step::Measure(trial) = search.step(&records) {

@@ -5,12 +5,13 @@ mod case;
 use case::{Case, question, scattered, small};
 use pinwise_campaign::{Ending, Purpose, Record, Step, Store, Strategy, TRIES};
 use pinwise_evt::Refusal;
-use pinwise_measure::{MeasureError, Measurement, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload};
 use pinwise_placement::{
     BoundMethod, BoundNote, Budget, Outcome, PlacementQuestion, PlacementSearch, PlacementVerdict,
     SearchError, StopReason, StrategyName, StrategyReason,
 };
-use pinwise_topology::{Assignment, PerContext, Random, Space, SpaceError};
+use pinwise_synthetic::Replay;
+use pinwise_topology::{Assignment, Machine, PerContext, Random, Space, SpaceError};
 use std::time::Duration;
 
 const STRATEGIES: [StrategyName; 5] = [
@@ -631,4 +632,62 @@ fn a_constant_sample_has_no_bound_and_says_why() {
     assert_eq!(outcome.bound.upb, None);
     let BoundNote::Refusal(reason) = outcome.bound.notes[0] else { panic!("{outcome:?}") };
     assert!(matches!(reason, Refusal::Constant { value: 80.0, .. }), "{reason:?}");
+}
+
+#[test]
+fn a_random_sample_is_foreseen_beyond_its_round() {
+    let case = small();
+    let question = question(StrategyName::Random, 400, 1);
+    let (_, records) = case.run(&question);
+    for seen in [30, 37, 100] {
+        let (part, later) = records.split_at(seen);
+        let search = PlacementSearch::replay(&question, &case.tree, &case.workload, part).unwrap();
+        let foreseen = search.foresee(120);
+        // The replay has proposed the next one.
+        let later: Vec<_> = later[1..=120].iter().map(|record| record.trial.clone()).collect();
+        assert_eq!(foreseen, later, "{seen}");
+    }
+}
+
+/// A model on nodes that may differ by a share.
+struct SeveralNodes {
+    one: Replay,
+    spread: f64,
+}
+
+impl Testbed for SeveralNodes {
+    fn machine(&self) -> &Machine {
+        self.one.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.one.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.one.unit()
+    }
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        self.one.measure(setting, effort)
+    }
+    fn node_spread(&self) -> f64 {
+        self.spread
+    }
+}
+
+/// The reading of the best may come from the slowest node. On another it is higher by the spread.
+#[test]
+fn a_bound_is_higher_by_what_its_nodes_may_differ() {
+    for strategy in [StrategyName::Exhaustive, StrategyName::Random, StrategyName::Auto] {
+        let case = small().disturbed(0.005, 4);
+        let high = |spread: f64| {
+            let mut nodes = SeveralNodes { one: case.testbed(), spread };
+            // Nothing but the budget ends it, so that the measurements are the same.
+            let question = PlacementQuestion { within: 1e-9, ..question(strategy, 500, 4) };
+            let (outcome, _) = case.run_on(&question.on(&nodes), &mut nodes);
+            let told = BoundNote::NodesDiffer { share: spread };
+            assert_eq!(outcome.bound.notes.contains(&told), spread > 0.0, "{strategy:?}");
+            outcome.bound.upb_high.unwrap()
+        };
+        let ratio = high(0.01) / high(0.0);
+        assert!((ratio - 1.01).abs() < 1e-9, "{strategy:?}: {ratio}");
+    }
 }

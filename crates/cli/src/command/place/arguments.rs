@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Find where each thread of a program should run, and how close that is to the best possible
 ///
 /// Without arguments, place uses built-in packet pipelines. However it ends, the program gets its
-/// own affinities back. --machine ultrasparc-t2 runs built-in programs on a cycle-level model.
+/// own affinities back.
 #[derive(Args)]
 #[command(
     after_help = "Examples:
@@ -57,6 +57,9 @@ pub(crate) struct Place {
     memory: MemoryArgument,
     #[command(flatten, next_help_heading = "Target")]
     pub(super) nodes: NodeArguments,
+    /// Scale nodes that differ. Otherwise they are set aside
+    #[arg(long, requires = "on", hide_short_help = true, help_heading = "Target")]
+    scale_nodes: bool,
     /// Choose how to search
     #[arg(
         long,
@@ -156,6 +159,7 @@ impl Place {
         let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
         request.memory = self.memory.into();
         request.on = self.nodes.nodes()?;
+        request.scale_nodes = self.scale_nodes;
         request.question = PlacementQuestion {
             budget: self.search.budget.unwrap_or(request.question.budget),
             start: self.first_look,

@@ -3,7 +3,7 @@
 use super::calibrate::Calibrate;
 use crate::command::place::{fraction, percent, short, time};
 use crate::machine::MachineArgument;
-use crate::node_arguments::NodeArguments;
+use crate::node_arguments::OutlookArguments;
 use crate::number_argument::whole;
 use crate::output::{Usage, read_input};
 use crate::reading_arguments::ReadingArguments;
@@ -54,7 +54,7 @@ pub(crate) struct Threads {
     #[command(flatten)]
     pub(super) edges: Edges,
     #[command(flatten, next_help_heading = "Target")]
-    pub(super) nodes: NodeArguments,
+    pub(super) nodes: OutlookArguments,
 
     #[command(flatten, next_help_heading = "Output")]
     pub(super) store: StoreArguments,
