@@ -5,20 +5,20 @@
 //! sample of mostly good assignments reaches the end in far fewer measurements. T is the
 //! temperature: at T = 0.01 an assignment predicted 1 % better is drawn e times as often.
 //!
-//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled assignments. One step
-//! moves a thread to a random context; where that is full, it exchanges the thread with one there.
-//! Both are as likely as their reverse. A step to where a thread may not be is not made. A chain
-//! starts anywhere and cools down over its first half. It keeps its temperature over the second
-//! half and gives its last state. Each draw has its own chain, so draws are independent. Masks may
-//! divide a space into parts that no steps connect. A chain then stays in the part where it starts.
-//! The larger a part is, the more often a chain starts there.
+//! Drawn by a walk over labelled assignments ([`MarkovChain`]). It starts anywhere and cools down
+//! over its first half. It keeps its temperature over the second half and gives its last state.
+//! Each draw has its own walk, so draws are independent.
 
-use crate::{Change, PredictedWalk, Predictor};
-use pinwise_topology::{Assignment, PerContext, Random, Space};
+use crate::Predictor;
+use crate::markov_chain::{MarkovChain, shares_contexts};
+use pinwise_topology::{Assignment, Random, Space};
 
 /// Temperature at which a chain begins. It hardly distinguishes predictions that differ by less
 /// than half.
 const HOT: f64 = 0.5;
+/// The same where threads share contexts. There the choice between arrangements that differ much is
+/// made at lower temperatures.
+const HOT_SHARED: f64 = 0.1;
 
 /// One draw from `predictor`^(1/`temperature`) over the labelled assignments of `space`, in
 /// canonical form, after `steps` steps; temperatures above 0.
@@ -29,11 +29,12 @@ pub fn draw(
     steps: usize,
     random: &mut Random,
 ) -> Assignment {
-    let mut chain = MarkovChain::new(predictor, space, random);
+    let mut chain = MarkovChain::new(predictor, space, &space.sample(random));
     let cooling = steps / 2;
+    let hot = if shares_contexts(space) { HOT_SHARED } else { HOT };
     for step in 0..steps {
-        let now = if step < cooling && temperature < HOT {
-            HOT * (temperature / HOT).powf(step as f64 / cooling as f64)
+        let now = if step < cooling && temperature < hot {
+            hot * (temperature / hot).powf(step as f64 / cooling as f64)
         } else {
             temperature
         };
@@ -42,86 +43,10 @@ pub fn draw(
     space.canonical(&Assignment::new(chain.leaves))
 }
 
-/// A walk over the labelled assignments of a space.
-struct MarkovChain<'a> {
-    space: &'a Space,
-    walk: Box<dyn PredictedWalk + 'a>,
-    leaves: Vec<u32>,
-    /// The threads on every context.
-    held: Vec<Vec<usize>>,
-    capacity: usize,
-    predicted: f64,
-}
-
-impl<'a> MarkovChain<'a> {
-    /// A walk that begins anywhere.
-    fn new(predictor: &'a dyn Predictor, space: &'a Space, random: &mut Random) -> Self {
-        let leaves = space.sample(random).leaves().to_vec();
-        let mut held = vec![Vec::new(); space.tree().leaves().len()];
-        leaves.iter().enumerate().for_each(|(thread, leaf)| held[*leaf as usize].push(thread));
-        let capacity = match space.per_context() {
-            PerContext::AtMost(most) => most,
-            PerContext::Any => usize::MAX,
-        };
-        Self {
-            space,
-            walk: predictor.walk(&leaves),
-            predicted: predictor.predict(&leaves),
-            leaves,
-            held,
-            capacity,
-        }
-    }
-
-    /// One step at a temperature.
-    fn step(&mut self, temperature: f64, random: &mut Random) {
-        if self.leaves.is_empty() {
-            return;
-        }
-        let thread = random.below(self.leaves.len() as u64) as usize;
-        let (from, to) = (self.leaves[thread], random.below(self.held.len() as u64) as u32);
-        if from == to {
-            return;
-        }
-        let there = &self.held[to as usize];
-        let other = (there.len() >= self.capacity)
-            .then(|| there[random.below(there.len() as u64) as usize]);
-        let may_stay = |other| self.space.may(other, from);
-        if !self.space.may(thread, to) || !other.is_none_or(may_stay) {
-            return;
-        }
-        self.place(thread, other, from, to);
-        let predicted = self.walk.step(&self.leaves, Change { thread, other, from, to });
-        let better = predicted >= self.predicted;
-        if better || random.unit() < (predicted.max(0.0) / self.predicted).powf(1.0 / temperature) {
-            self.predicted = predicted;
-            let turn = |held: &mut Vec<usize>, goes: usize, comes: Option<usize>| {
-                held.retain(|held| *held != goes);
-                held.extend(comes);
-            };
-            turn(&mut self.held[from as usize], thread, other);
-            match other {
-                Some(other) => turn(&mut self.held[to as usize], other, Some(thread)),
-                None => self.held[to as usize].push(thread),
-            }
-        } else {
-            self.walk.back();
-            self.place(thread, other, to, from);
-        }
-    }
-
-    fn place(&mut self, thread: usize, other: Option<usize>, from: u32, to: u32) {
-        self.leaves[thread] = to;
-        if let Some(other) = other {
-            self.leaves[other] = from;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_topology::{Alike, Machine, SharingTree};
+    use pinwise_topology::{Alike, Machine, PerContext, SharingTree};
     use std::collections::BTreeMap;
 
     /// Worth more the lower the sum of leaves, by a few percent each.
@@ -161,7 +86,7 @@ mod tests {
             let total: f64 = weights.values().sum();
             // The walk itself, whose states are labelled; canonical form would hide them.
             let mut random = Random::new(9);
-            let mut chain = MarkovChain::new(&Low, &space, &mut random);
+            let mut chain = MarkovChain::new(&Low, &space, &space.sample(&mut random));
             let (steps, mut seen) = (200_000, BTreeMap::new());
             for _ in 0..steps {
                 chain.step(temperature, &mut random);

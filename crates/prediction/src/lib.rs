@@ -8,7 +8,7 @@
 //! [`Learned`] needs no profile. From a few hundred measurements it learns what each sharing costs
 //! ([`Colocation`]). Or it learns how the threads of an instance slow each other down
 //! ([`PipelinePredictor`]). The function [`draw`] draws assignments where a predictor expects good
-//! ones.
+//! ones. The function [`highest`] looks for the best.
 //!
 //! [`NormalEquations`] are those of ridge regression, for any linear model.
 //!
@@ -27,8 +27,10 @@
 mod importance_draws;
 mod interchangeable_threads;
 mod learned;
+mod markov_chain;
 mod optimum;
 mod predictor;
+mod replica_exchange;
 mod tables;
 
 pub use importance_draws::draw;
@@ -38,6 +40,7 @@ pub use learned::{
 };
 pub use optimum::{Optima, Predicted, ProofProgress};
 pub use predictor::{Change, PredictedWalk, Predictor};
+pub use replica_exchange::highest;
 pub use tables::{
     BaseSpace, BaseTable, BlackBox, Build, Checked, CoreLocal, CoreLocalError, Experiment,
     ExperimentCount, Layouts, PlacedInstance, Profiling, ProfilingEnd, ProfilingError,

@@ -39,18 +39,21 @@ pub(crate) enum Group {
     Workers,
     /// On paper, with more threads than contexts.
     Crowded,
+    /// The same, not looked at before the search for them was done.
+    CrowdedHeldOut,
     /// On paper, on cores of two kinds.
     Hybrid,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::ProbeDetails,
         Self::HeldOut,
         Self::Needle,
         Self::Simulated,
         Self::Workers,
         Self::Crowded,
+        Self::CrowdedHeldOut,
         Self::Hybrid,
     ];
 
@@ -62,6 +65,7 @@ impl Group {
             Self::Simulated => "simulated",
             Self::Workers => "two workers each",
             Self::Crowded => "more threads than contexts",
+            Self::CrowdedHeldOut => "more threads than contexts, held out",
             Self::Hybrid => "unlike cores",
         }
     }

@@ -204,7 +204,11 @@ impl Guided {
         // Every model has a turn; the better one begins.
         for turn in 0..wanted + wanted / 2 {
             let Some(model) = models.get(turn % models.len().max(1)) else { break };
-            let drawn = model.favourite(view.space, view.random);
+            let drawn = if turn < models.len() {
+                self.modeler.highest(model, view.space, view.random)
+            } else {
+                model.favourite(view.space, view.random)
+            };
             if view.history.class(&drawn).is_none() {
                 found.insert(drawn);
             }

@@ -92,7 +92,7 @@ impl ResidualBound {
         let (point, upper) = extrapolated(&ratios, shared(confidence, look))
             .unwrap_or((f64::INFINITY, f64::INFINITY));
         let seen = before.iter().chain(&block).map(|(assignment, _)| assignment);
-        let peak = Self::peak(&model, seen, space, seed);
+        let peak = Self::peak(modeler, &model, seen, space, seed);
         // Too few different ratios make no tail either. An exact predictor has such ratios.
         let of_noise = noise.map_or(0.0, |(noise, _)| noise * noise / (deviation * deviation));
         let hidden = of_noise > HIDING || upper.is_infinite();
@@ -107,13 +107,14 @@ impl ResidualBound {
     /// The highest prediction. Only the question's seed seeds the search for it. So an outcome is a
     /// function of its records.
     fn peak<'a>(
+        modeler: &Modeler,
         model: &LearnedPredictor,
         seen: impl Iterator<Item = &'a Assignment>,
         space: &Space,
         seed: u64,
     ) -> f64 {
         let seen = seen.map(|assignment| model.predict(assignment.leaves()));
-        seen.fold(model.peak(space, &mut Random::new(seed)), f64::max)
+        seen.fold(modeler.peak(model, space, &mut Random::new(seed)), f64::max)
     }
 }
 

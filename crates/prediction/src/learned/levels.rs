@@ -51,4 +51,9 @@ impl Levels {
         sorts.iter_mut().for_each(|sort| *sort = different.binary_search(sort).unwrap_or_default());
         Self { domains, most_domains: leaves as usize, sorts, sort_count: different.len() }
     }
+
+    /// Whether the domains of a level are single contexts, on which threads take turns.
+    pub(crate) fn are_contexts(&self, level: usize) -> bool {
+        self.domains[level].iter().max().is_some_and(|last| last + 1 == self.most_domains)
+    }
 }

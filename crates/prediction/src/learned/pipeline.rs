@@ -7,6 +7,9 @@
 //! domain of p(l, k, k'), z = sum of w(l, k, k') over the others in its domain of level l + sum of
 //! q(l, k, {k', k''}) over each two of them, f(l, z) = z + c(l) z²,
 //!
+//! Threads on one context take turns. There f(l, z) = log(1 + z), and w is the share of its turns
+//! that another thread uses: 1 if it never waits.
+//!
 //! An instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
 //! instances. The exponent β says how much the slowest thread alone decides. It is large for a
 //! pipeline and small for independent threads. Where contexts are not all alike, b depends on the
@@ -39,6 +42,8 @@ const MOST_PARAMETERS: usize = 250;
 pub struct PipelinePredictor {
     thread_kinds: ThreadKinds,
     levels: Levels,
+    /// By level, whether threads take turns there.
+    takes_turns: Vec<bool>,
     kinds: usize,
     /// Kinds of the threads by instance, flat, with the threads.
     instances: Vec<Vec<(usize, usize)>>,
@@ -92,9 +97,12 @@ impl PipelinePredictor {
                     .collect()
             })
             .collect();
+        let takes_turns =
+            (0..levels.domains.len()).map(|level| levels.are_contexts(level)).collect();
         (parameters <= MOST_PARAMETERS).then(|| Self {
             thread_kinds: thread_kinds.clone(),
             levels,
+            takes_turns,
             kinds,
             instances,
             bases,
@@ -139,6 +147,12 @@ impl PipelinePredictor {
             kind
         }
     }
+}
+
+/// What a load on a context adds to the logarithm of how slow a thread is, and its slope. The
+/// others take their turns. A load below 0 would be of others that help.
+fn turns(load: f64) -> (f64, f64) {
+    if load > 0.0 { (load.ln_1p(), 1.0 / (1.0 + load)) } else { (load, 1.0) }
 }
 
 /// Performance by its logarithm: far outside of what was learned from, a prediction stays a number.

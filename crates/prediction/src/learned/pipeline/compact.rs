@@ -4,7 +4,7 @@
 //! levels that make no difference are left out. After a move, only what the move changes is
 //! computed again. Either way the same numbers are added in the same order: equal to the last bit.
 
-use super::{PipelinePredictor, pairs};
+use super::{PipelinePredictor, pairs, turns};
 use crate::{Change, PredictedWalk};
 
 /// See the module.
@@ -37,7 +37,8 @@ struct LevelWeights {
     /// What each two others weigh on a thread, by its kind, then theirs; empty if they weigh
     /// nothing.
     pairs: Vec<f64>,
-    curvature: f64,
+    /// `None` where threads take turns.
+    curvature: Option<f64>,
 }
 
 /// What a prediction goes through; kept from one to the next.
@@ -82,7 +83,8 @@ impl Compact {
             weights: parameters[pipeline.weight(level, 0, 0)..][..kinds * kinds].to_vec(),
             partners: parameters[pipeline.partner(level, 0, 0)..][..kinds * kinds].to_vec(),
             pairs: pairs_on(level),
-            curvature: parameters[pipeline.curvature(level)],
+            curvature: (!pipeline.takes_turns[level])
+                .then(|| parameters[pipeline.curvature(level)]),
         };
         let matters = |level: &LevelWeights| {
             level
@@ -205,7 +207,10 @@ impl LevelWeights {
             load +=
                 worth.iter().zip(pairs(held, own)).map(|(worth, pairs)| worth * pairs).sum::<f64>();
         }
-        load + self.curvature * load * load
+        match self.curvature {
+            Some(curvature) => load + curvature * load * load,
+            None => turns(load).0,
+        }
     }
 }
 

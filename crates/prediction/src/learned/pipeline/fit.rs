@@ -41,6 +41,8 @@ const FULL: f64 = 1.2;
 const WEIGHT: f64 = 0.3;
 /// What is expected of a weight, as a share of its standard deviation: sharing costs.
 const COSTS: f64 = 0.5;
+/// What is expected of a weight on one context: the other thread never waits.
+const TURN: f64 = 1.0;
 /// How much less than the weight itself it differs between the kinds that are disturbed. A kind
 /// that demands much disturbs all others.
 const LIKEWISE: f64 = 0.4;
@@ -177,7 +179,11 @@ impl PipelinePredictor {
         mean.resize(self.parameters, 0.0);
         for &level in levels {
             let weights = self.weight(level, 0, 0)..self.partner(level, 0, 0);
-            mean[weights].fill(COSTS * self.weight_spread(level));
+            mean[weights].fill(if self.takes_turns[level] {
+                TURN
+            } else {
+                COSTS * self.weight_spread(level)
+            });
         }
         mean[self.sharpest()] = SHARPNESS.ln();
         mean
@@ -264,8 +270,14 @@ impl PipelinePredictor {
         let of_level = |index: usize, all: usize| {
             levels.contains(&(index * self.levels.domains.len() / all.max(1)))
         };
+        let has_no_curve = |parameter| {
+            let is_it =
+                |(level, turns): (usize, &bool)| *turns && self.curvature(level) == parameter;
+            self.takes_turns.iter().enumerate().any(is_it)
+        };
         let is_fitted = |parameter: &usize| match *parameter {
             own if own < self.bases => true,
+            own if has_no_curve(own) => false,
             own if own < self.pairs => of_level(own - self.bases, self.pairs - self.bases),
             own if own < self.sharpest() => {
                 pairs && of_level(own - self.pairs, self.sharpest() - self.pairs)

@@ -3,7 +3,7 @@
 //! A fit evaluates it hundreds of times for the same assignments. Who shares what in them does not
 //! change meanwhile, so it is counted once.
 
-use super::{PipelinePredictor, pairs};
+use super::{PipelinePredictor, pairs, turns};
 use crate::learned::ridge::dot;
 
 /// Who shares what in one assignment.
@@ -143,7 +143,11 @@ impl Formula<'_> {
             for (level, number) in self.levels.iter().enumerate() {
                 let load = dot(self.others(counts, thread, level), self.weights(thread, level));
                 self.loads[thread * self.levels.len() + level] = load;
-                slow += load + self.parameters[pipeline.curvature(*number)] * load * load;
+                slow += if pipeline.takes_turns[*number] {
+                    turns(load).0
+                } else {
+                    load + self.parameters[pipeline.curvature(*number)] * load * load
+                };
             }
             self.slow[thread] = slow;
         }
@@ -188,8 +192,12 @@ impl Formula<'_> {
                 for (level, number) in self.levels.iter().enumerate() {
                     let curvature = pipeline.curvature(*number);
                     let load = self.loads[thread * self.levels.len() + level];
-                    let slope = by * (1.0 + 2.0 * self.parameters[curvature] * load);
-                    gradient[curvature] += by * load * load;
+                    let slope = if pipeline.takes_turns[*number] {
+                        by * turns(load).1
+                    } else {
+                        gradient[curvature] += by * load * load;
+                        by * (1.0 + 2.0 * self.parameters[curvature] * load)
+                    };
                     let row = (level * pipeline.kinds + kind) * self.columns;
                     let others = self.others(counts, thread, level).iter();
                     for (column, others) in others.enumerate() {
