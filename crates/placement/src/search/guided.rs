@@ -79,8 +79,9 @@ const BLOCK: usize = 100;
 const BLOCK_SHARE: f64 = 0.3;
 /// How many times as many as support a bound it has at least: some draws come twice.
 const SPARE: f64 = 1.2;
-/// From this relative noise of a window on, a block has more windows, two of each assignment. They
-/// show how much of their scatter is noise.
+/// From this relative noise of a window on, a block has more windows, two of each assignment or
+/// more. They show how much of their scatter is noise, and their mean has less of it. The doubt
+/// about the error falls more with the noise of a mean than it grows with fewer assignments.
 const NOISY: f64 = 0.004;
 /// How many times as many windows the first block has then.
 const NOISY_WINDOWS: f64 = 1.5;
@@ -274,9 +275,14 @@ impl Guided {
     fn block(&self, history: &History) -> (usize, usize) {
         let least = SPARE * LEAST_BLOCK as f64;
         let first = (BLOCK_SHARE * self.affordable).clamp(least, BLOCK as f64);
-        let (first, windows) = match is_noisy(history) {
-            true => ((NOISY_WINDOWS * first).max(2.0 * least), 2),
-            false => (first, 1),
+        let (first, windows) = match history.noise().filter(|noise| *noise > NOISY) {
+            Some(noise) => {
+                let first = (NOISY_WINDOWS * first).max(2.0 * least);
+                // The noise of their mean is then that of one window elsewhere.
+                let wanted = (noise / NOISY).powi(2).ceil();
+                (first, wanted.clamp(2.0, (first / least).floor()) as usize)
+            }
+            None => (first, 1),
         };
         ((first as usize).max(history.steered_draws()), windows)
     }
@@ -405,5 +411,42 @@ impl Proposer for Guided {
             GuidedStage::Climb => self.climb.foresee(space, history, most),
             _ => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::proposer::trial;
+    use pinwise_campaign::Record;
+    use pinwise_measure::{Measurement, Setting};
+    use pinwise_topology::{Alike, Machine, PerContext, SharingTree};
+    use std::time::Duration;
+
+    #[test]
+    fn the_noisier_windows_are_the_more_of_them_an_assignment_of_a_block_has() {
+        let workload = Workload::new("pipelines", &[&["R", "P", "T"][..]; 8]);
+        let tree = SharingTree::new(&Machine::from_shape("8x2x4").unwrap(), Alike::ByStructure);
+        let space = Space::new(tree, 24, PerContext::AtMost(1)).unwrap();
+        let block = |affordable: f64, noise: f64| {
+            let mut history = History::default();
+            for sign in [1.0, -1.0, 1.0, -1.0, 1.0, -1.0] {
+                let setting = Setting::Pinned(space.sample(&mut pinwise_topology::Random::new(1)));
+                let measured = Measurement::new(1.0 + sign * noise, Duration::ZERO);
+                history.learn(&Record {
+                    number: 0,
+                    trial: trial(setting, Purpose::Reference),
+                    outcome: Ok(measured),
+                    elapsed: Duration::ZERO,
+                });
+            }
+            Guided::new(&workload, &space, None, affordable).block(&history)
+        };
+        assert_eq!(
+            [0.001, 0.005, 0.01].map(|noise| block(430.0, noise)),
+            [(100, 1), (150, 2), (150, 4)]
+        );
+        // A small block has no more windows than leave enough assignments for a bound.
+        assert_eq!(block(132.0, 0.01), (72, 2));
     }
 }
