@@ -176,8 +176,7 @@ impl Job for CompareRequest {
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, PreparedComparison), JobError> {
         let begin = Instant::now();
-        let prepared =
-            prepare_search(self.request.clone(), None, begin, store, caller, events)?;
+        let prepared = prepare_search(self.request.clone(), None, begin, store, caller, events)?;
         with_left_alone(ensure_choice(&prepared), &*prepared.testbed, events)?;
         let PreparedSearch { request, testbed, new, search } = prepared;
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;

@@ -62,8 +62,8 @@ pub fn sample(id: ThreadId, at: Duration) -> io::Result<(ThreadSample, String)> 
 }
 
 /// Watches every thread for `window`, or up to `longest` on a crowded machine. The answer is in the
-/// order of creation. Threads that appear meanwhile are left to the next scan. They may not have run
-/// long enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
+/// order of creation. Threads that appear meanwhile are left to the next scan: they may not have
+/// run long enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
 pub(crate) fn scan(
     roster: &mut Roster,
     window: Duration,
