@@ -310,7 +310,7 @@ fn a_filter_that_forbids_setting_affinities_is_an_error_that_says_so() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     let line = said.lines().last().unwrap();
     assert!(
-        line.contains("a seccomp filter or a security module forbids to move thread"),
+        line.contains("a security module or a user namespace forbids to move thread"),
         "{said}"
     );
     assert_eq!(target.affinities(), before);

@@ -48,8 +48,8 @@ pub enum AffinityError {
     },
     /// pinwise may move the thread, and yet the kernel refuses.
     #[error(
-        "a seccomp filter or a security module forbids to move thread {tid}: allow \
-         sched_setaffinity there, or run pinwise outside of that container"
+        "a seccomp filter, a security module or a user namespace forbids to move thread {tid}: \
+         allow sched_setaffinity there, or run pinwise outside of that container"
     )]
     Forbidden {
         /// The thread.
