@@ -129,8 +129,8 @@ fn tables() -> Result<()> {
     // What one more worker takes, where all share these CPUs.
     let each = (starts[2] - starts[0]).max(0.0) / 3.0;
     println!(
-        "\n| nodes | decisions, ms | experiment, s | limit of the coordinator, nodes | efficiency by \
-         arithmetic | by simulation | hours for 727,776 |"
+        "\n| nodes | decisions, ms | experiment, s | limit of the coordinator, nodes | efficiency \
+         by arithmetic | by simulation | hours for 727,776 |"
     );
     println!("|---:|---:|---:|---:|---:|---:|---:|");
     for nodes in [4, 100, 1000_usize] {
