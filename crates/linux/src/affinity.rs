@@ -263,18 +263,23 @@ mod tests {
         assert!(matches!(error, AffinityError::Excluded { .. }));
         assert!(error.to_string().contains("CPU 8191: its cgroup's cpuset excludes it"));
     }
+
     #[test]
     fn a_refusal_is_a_kind_with_values() {
-        let json = |code| {
-            let error = named(Tid(i32::MAX), &CpuSet::new(), io::Error::from_raw_os_error(code));
-            serde_json::to_value(error).unwrap()
-        };
-        assert_eq!(json(libc::ESRCH), serde_json::json!({ "kind": "gone" }));
-        assert_eq!(json(libc::EINVAL), serde_json::json!({ "kind": "excluded" }));
-        let not_permitted = serde_json::json!({ "kind": "not_permitted", "user": null });
-        assert_eq!(json(libc::EPERM), not_permitted);
+        // Of this thread: whoever runs the test may move it.
+        let this = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+        let json = |error| serde_json::to_value::<AffinityError>(error).unwrap();
+        let of = |code| json(named(this, &CpuSet::new(), io::Error::from_raw_os_error(code)));
+        assert_eq!(of(libc::ESRCH), serde_json::json!({ "kind": "gone" }));
+        assert_eq!(of(libc::EINVAL), serde_json::json!({ "kind": "excluded" }));
+        assert_eq!(of(libc::EPERM), serde_json::json!({ "kind": "forbidden" }));
+        let not_permitted = serde_json::json!({ "kind": "not_permitted", "user": 1000 });
+        assert_eq!(
+            json(AffinityError::NotPermitted { tid: this, user: Some(1000) }),
+            not_permitted
+        );
         let error = io::Error::from_raw_os_error(libc::EFAULT).to_string();
         let other = serde_json::json!({ "kind": "other", "error": error });
-        assert_eq!(json(libc::EFAULT), other);
+        assert_eq!(of(libc::EFAULT), other);
     }
 }
