@@ -4,7 +4,7 @@
 //!
 //! Workers are processes on this machine. A stand-in for `srun` starts each on a CPU of its own, as
 //! far as there are CPUs. So everything but the network is real: the messages, the dispatch, the
-//! store. Three tables, in about three minutes:
+//! store. Four tables, in about two and a half minutes, for docs/lab/scale.md:
 //!
 //! - *simulated work*: placements on the simulated UltraSPARC T2 by 1, 2 and 4 workers, beside the
 //!   same work without workers on one CPU. The results must be the same numbers.
