@@ -4,16 +4,17 @@
 //!
 //! Workers are processes on this machine. A stand-in for `srun` starts each on a CPU of its own, as
 //! far as there are CPUs. So everything but the network is real: the messages, the dispatch, the
-//! store. Four tables, in about two and a half minutes, for docs/lab/scale.md:
+//! store. It takes about two and a half minutes, and prints the tables of docs/lab/scale.md:
 //!
 //! - *simulated work*: placements on the simulated UltraSPARC T2 by 1, 2 and 4 workers, beside the
 //!   same work without workers on one CPU. The results must be the same numbers.
 //! - *results a second*: workers answer at once, so that the coordinator limits. Without a store,
 //!   with one as simulated campaigns write it, and with one as real campaigns do: each result is on
 //!   the disk before the next trial is handed out.
-//! - *many nodes*, by arithmetic and by simulation, with what was measured here: how long workers
-//!   take to start, and what a result costs the coordinator. For that, a real search of random
-//!   assignments decides and stores for so many nodes, which answer at once.
+//! - *start*: how long workers take to start.
+//! - *many nodes*, by arithmetic and by simulation. They use the start and what a result costs the
+//!   coordinator. A search of random assignments shows that cost: it decides and stores for nodes
+//!   that answer at once.
 
 use pinwise_campaign::{Journal, Kind, NewCampaign, Purpose, Record, Store, Trial, drive};
 use pinwise_cluster::{

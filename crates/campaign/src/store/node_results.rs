@@ -19,7 +19,7 @@ impl Store {
         self.sql(|connection| {
             // Added since the format began; older versions do not miss it, so the format stays.
             connection.execute_batch(include_str!("result.sql"))?;
-            if !has_scale(connection)? {
+            if scale_column(connection)? == NO_SCALE {
                 connection.execute_batch("ALTER TABLE result ADD COLUMN scale TEXT")?;
             }
             connection.query_row(
@@ -42,7 +42,7 @@ impl Store {
             return Ok(Vec::new());
         }
         self.read(|connection| {
-            let scale = if has_scale(connection)? { "scale" } else { "NULL" };
+            let scale = scale_column(connection)?;
             let mut statement = connection.prepare(&format!(
                 "SELECT number, node, assignment, windows, outcome, {scale} FROM result
                  WHERE campaign = ?1 AND (record IS NULL OR record NOT IN
@@ -76,7 +76,7 @@ impl Store {
             return Ok(BTreeMap::new());
         }
         self.read(|connection| {
-            let scale = if has_scale(connection)? { "scale" } else { "NULL" };
+            let scale = scale_column(connection)?;
             let mut statement = connection.prepare(&format!(
                 "SELECT node, {scale}, max(number) FROM result WHERE campaign = ? GROUP BY node"
             ))?;
@@ -99,10 +99,14 @@ impl Store {
     }
 }
 
-/// Whether results have a scale: those of a store from before have none.
-fn has_scale(connection: &Connection) -> rusqlite::Result<bool> {
+/// In place of the scales in a store from before.
+const NO_SCALE: &str = "NULL";
+
+/// Where the scales of results are.
+fn scale_column(connection: &Connection) -> rusqlite::Result<&'static str> {
     let there = "SELECT count(*) FROM pragma_table_info('result') WHERE name = 'scale'";
-    connection.query_row(there, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+    let count: i64 = connection.query_row(there, [], |row| row.get(0))?;
+    Ok(if count > 0 { "scale" } else { NO_SCALE })
 }
 
 fn stored_scale(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<NodeScale>> {

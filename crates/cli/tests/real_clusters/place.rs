@@ -265,8 +265,8 @@ fn a_host_that_dies_pauses_or_is_slow_costs_no_record() {
     );
 }
 
-/// The cable of a host is unplugged. What was sent meanwhile is sent again, later and later: so the
-/// network of the test does not wait as long as that of a far host, where the kernel can say so.
+/// The cable of a host is unplugged. What was sent meanwhile is sent again, later and later. The
+/// network of the test waits less between two tries than that of a far host, if the kernel can.
 #[test]
 fn a_network_that_pauses_for_half_a_minute_costs_no_node_and_no_record() {
     let Some((cluster, networks)) = hosts_apart() else { return };

@@ -292,8 +292,8 @@ fn a_round_is_measured_on_one_node() {
     assert!(by.iter().filter(|own| !own.is_empty()).count() > 1, "nodes measure at the same time");
 }
 
-/// The results of rounds until each of so many nodes has some: performance, and on the common
-/// scale. The machine decides which node comes first.
+/// Measures rounds until that many nodes have results. Each result has its performance, and that on
+/// the common scale. The machine decides which node comes first.
 fn by_node(workers: &mut Workers, nodes: usize) -> BTreeMap<String, Vec<(f64, f64)>> {
     let mut results: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for round in 0..100_000 {
