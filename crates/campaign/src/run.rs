@@ -95,9 +95,9 @@ pub enum Ending {
 /// [`Retry::Never`] and interruptions say nothing about the setting and are not recorded. A resumed
 /// campaign tries that trial first.
 ///
-/// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
-/// campaign that is killed and resumed still knows those of its earlier sessions
-/// ([`crate::Store::disturbances`]).
+/// *Disturbances* ([`Testbed::disturbances`]) are stored with the first record of a session, about
+/// once a second, and at the end. So a campaign that is killed and resumed still knows those of its
+/// earlier sessions ([`crate::Store::disturbances`]).
 ///
 /// `observe` is called with each new record, not with those replayed. The campaign is open while it
 /// runs. The caller stores how it ended ([`crate::Store::set_state`]).
@@ -145,8 +145,7 @@ fn go(
 ) -> Result<(Ending, Vec<Record>), StoreError> {
     let id = journal.id();
     let recorded = journal.records()?;
-    disturbances.next =
-        recorded.last().map_or(Duration::ZERO, |record| record.elapsed) + STORE_EVERY;
+    disturbances.next = recorded.last().map_or(Duration::ZERO, |record| record.elapsed);
     let mut replayed = 0;
     let mut history: Vec<Record> = Vec::with_capacity(recorded.len());
     loop {

@@ -129,6 +129,15 @@ pub struct OwnProgram {
     bytes: u64,
     /// `VERSION-DIGEST`
     key: String,
+    /// See [`Self::in_turn`].
+    turn: Option<String>,
+}
+
+/// The FNV-1a digest. It tells builds and names apart, and does not have to resist anybody.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl OwnProgram {
@@ -142,13 +151,16 @@ impl OwnProgram {
         let mut file = File::open(if own { Path::new("/proc/self/exe") } else { path })?;
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
-        // FNV-1a: it tells builds apart, and does not have to resist anybody.
-        let digest = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
-            (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let key = format!("{version}-{digest:016x}");
+        let key = format!("{version}-{:016x}", fnv1a(&content));
         let (path, version, bytes) = (path.to_owned(), version.to_owned(), content.len() as u64);
-        Ok(Self { path, file: Arc::new(file), version, bytes, key })
+        Ok(Self { path, file: Arc::new(file), version, bytes, key, turn: None })
+    }
+
+    /// Of the workers that are started with this name, a node lets one at a time measure real
+    /// programs. See [`crate::NodeTurn`].
+    #[must_use]
+    pub fn in_turn(self, name: String) -> Self {
+        Self { turn: Some(name), ..self }
     }
 
     /// Its version.
@@ -264,7 +276,11 @@ pub(crate) fn launch(
                 return Err(NodeLoss::Interrupted);
             }
             let mut command = ssh(host);
-            let run = format!("exec \"{CACHE}/{}\" worker", own.cached());
+            let mut run = format!("exec \"{CACHE}/{}\" worker", own.cached());
+            // Two of the hosts may be one.
+            if let Some(turn) = &own.turn {
+                run += &format!(" --turn {turn}-{number}");
+            }
             command.arg(in_sh(&run));
             (command, "ssh", "slurm")
         }

@@ -6,6 +6,7 @@ mod launch;
 mod likeness;
 mod message;
 mod node;
+mod turn;
 mod watch;
 mod worker;
 mod workers;
@@ -19,5 +20,6 @@ pub use message::{
     FrameError, FromWorker, MOST, Opened, PROTOCOL, ToWorker, read_frame, write_frame,
 };
 pub use node::{MOST_NODES, Nodes, NodesError};
+pub use turn::NodeTurn;
 pub use worker::{ABANDONED, Session, serve};
 pub use workers::{NodeError, NodeNews, OpeningRequest, SILENCE, UnlikeNodes, Workers};

@@ -11,14 +11,14 @@ use crate::threads::{AskedProbes, ThreadsRequest, UsableContexts, serve_probes};
 use crate::tune::serve_tuned;
 use crate::with_other_load::WithOtherLoad;
 use crate::{CharacterizeRequest, Interrupt};
-use pinwise_cluster::{ABANDONED, FrameError, Session, serve};
+use pinwise_cluster::{ABANDONED, FrameError, NodeTurn, Session, serve};
 use pinwise_measure::{ProgramNote, WorkingSets, Workload};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a coordinator asks a worker to open.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub(crate) enum WorkerRequest {
     Place {
         request: Box<PlacementRequest>,
         threads: Vec<String>,
+        /// What is left of a budget in time: it may not take longer to open.
+        left: Option<Duration>,
         /// Where it runs, and where programs are looked for; `None`: that does not matter.
         from: Option<WorkingPlace>,
     },
@@ -40,6 +42,19 @@ pub(crate) enum WorkerRequest {
     Tune { request: Box<ThreadsRequest>, known: Option<(u32, Workload)>, from: WorkingPlace },
     /// Microbenchmarks, with what was found about the caches once somebody has looked.
     Characterize { request: CharacterizeRequest, found: Option<WorkingSets> },
+}
+
+impl WorkerRequest {
+    /// Whether something runs on the node's own processors, in real time.
+    fn is_real(&self) -> bool {
+        match self {
+            Self::Place { from, .. } | Self::Pairs { from, .. } | Self::Threads { from, .. } => {
+                from.is_some()
+            }
+            Self::Tune { .. } => true,
+            Self::Characterize { request, .. } => request.model.is_none(),
+        }
+    }
 }
 
 /// Where the coordinator runs.
@@ -104,22 +119,34 @@ impl OpenFacts {
 }
 
 /// Serves the coordinator on `input` and `output` until it has gone. `version` is this program's,
-/// `host` what the node calls itself.
+/// `host` what the node calls itself. Real programs are measured in the `turn` of this name
+/// ([`NodeTurn`]).
 ///
 /// # Errors
 /// The coordinator cannot be heard or answered any more.
 pub fn serve_as_worker(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-    version: &str,
-    host: &str,
+    (version, host): (&str, &str),
+    turn: Option<&str>,
     caller: &Caller,
 ) -> Result<(), FrameError> {
     let ends = (&caller.interrupt, ABANDONED);
+    let mut held = None;
     serve(input, output, version, host, ends, |request, session| {
-        match serde_json::from_value(request) {
-            Ok(WorkerRequest::Place { mut request, threads, from }) => {
-                let opening = Opening { threads, ..Opening::default() };
+        let request = serde_json::from_value(request);
+        if let (Ok(request), Some(turn), None) = (&request, turn, &held)
+            && WorkerRequest::is_real(request)
+        {
+            match wait_for_turn(turn, &caller.interrupt) {
+                Ok(turn) => held = Some(turn),
+                Err(error) => return refuse(session, &error, &caller.interrupt),
+            }
+        }
+        match request {
+            Ok(WorkerRequest::Place { mut request, threads, left, from }) => {
+                let until = left.and_then(|left| Instant::now().checked_add(left));
+                let opening = Opening { threads, until, ..Opening::default() };
                 let entered = from.map(|from| from.enter()).transpose();
                 let opened = entered.and_then(|path| {
                     let path = path.filter(|path| !path.is_empty());
@@ -159,6 +186,28 @@ pub fn serve_as_worker(
             Err(error) => session.refuse(&error),
         }
     })
+}
+
+/// How long a worker waits for the end of an earlier one.
+const TURN: Duration = Duration::from_secs(30);
+
+fn wait_for_turn(name: &str, interrupt: &Interrupt) -> Result<NodeTurn, JobError> {
+    let begin = Instant::now();
+    loop {
+        let taken = NodeTurn::take(name).map_err(|error| {
+            JobError::failed(format!("cannot tell whether another worker measures there: {error}"))
+        })?;
+        match taken {
+            Some(turn) => return Ok(turn),
+            None if interrupt.came() || begin.elapsed() > TURN => {
+                return Err(JobError::failed(
+                    "another worker of this store still measures there: wait for its campaign, or \
+                     end it there with pkill -f 'pinwise worker'",
+                ));
+            }
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// Says why nothing can be opened. A worker that was asked to stop says nothing: it has gone.

@@ -6,7 +6,11 @@ use std::io;
 
 /// Measure for a pinwise on another machine, over standard input and output
 #[derive(Args)]
-pub(crate) struct Worker {}
+pub(crate) struct Worker {
+    /// Measure real programs only while no other worker of this name runs
+    #[arg(long, value_name = "NAME")]
+    turn: Option<String>,
+}
 
 impl Worker {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -19,7 +23,9 @@ impl Worker {
             anyhow::bail!("worker is started by --on, over ssh or Slurm: see place --help");
         }
         let version = env!("CARGO_PKG_VERSION");
-        pinwise_jobs::serve_as_worker(io::stdin(), io::stdout(), version, &host, &caller)?;
+        let (input, output) = (io::stdin(), io::stdout());
+        let turn = self.turn.as_deref();
+        pinwise_jobs::serve_as_worker(input, output, (version, &host), turn, &caller)?;
         Ok(())
     }
 }

@@ -29,21 +29,26 @@ const LOOPS: &str = "w() { i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; }
 
 /// `pinwise place` on a program that really runs, anew for each measurement.
 fn place(cluster: &Cluster, on: &[&str]) -> (Output, TempDir) {
+    measure(cluster, &[&["place", "--budget", "40"], on].concat(), &["--", "sh", "-c", LOOPS])
+}
+
+/// A command that measures for real.
+fn measure(cluster: &Cluster, words: &[&str], program: &[&str]) -> (Output, TempDir) {
     let folder = TempDir::new().unwrap();
     let mut command = cluster.command(PINWISE);
-    command.args(["place", "--budget", "40", "--json", "--store"]);
-    command.arg(folder.path().join("pinwise.db")).args(on).args(["--", "sh", "-c", LOOPS]);
-    command.env("XDG_DATA_HOME", folder.path());
+    command.args(words).args(["--json", "--store"]).arg(folder.path().join("pinwise.db"));
+    command.args(program).env("XDG_DATA_HOME", folder.path());
     (command.output().unwrap(), folder)
 }
 
-/// No record is missing or there twice.
-fn numbers_without_gap(folder: &TempDir) {
+/// No record is missing or there twice. Returns their count.
+fn numbers_without_gap(folder: &TempDir) -> i64 {
     let store = rusqlite::Connection::open(folder.path().join("pinwise.db")).unwrap();
     let question = "SELECT count(*), min(number), max(number) FROM record WHERE campaign = 1";
     let row = |row: &rusqlite::Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let (count, first, last): (i64, i64, i64) = store.query_row(question, [], row).unwrap();
-    assert!(count >= 40 && first == 0 && last == count - 1, "{count} {first} {last}");
+    assert!(first == 0 && last == count - 1, "{count} {first} {last}");
+    count
 }
 
 #[test]
@@ -52,8 +57,24 @@ fn nodes_of_slurm_measure_a_real_program() {
     let (output, folder) = place(&cluster, &["--on", "slurm", "--nodes", "2"]);
     let document = json(&output);
     assert!(document["best"]["performance"].as_f64().is_some_and(|rate| rate > 0.0));
-    numbers_without_gap(&folder);
+    assert!(numbers_without_gap(&folder) >= 40);
     cluster.is_left();
+}
+
+#[test]
+fn nodes_of_slurm_measure_microbenchmarks() {
+    let Some(cluster) = slurm() else { return };
+    let words = ["characterize", "--benchmarks", "intadd,intmul", "--stressors", "1"];
+    let on = ["--rounds", "2", "--on", "slurm", "--nodes", "4"];
+    let (output, folder) = measure(&cluster, &[&words[..], &on].concat(), &[]);
+    json(&output);
+    cluster.is_left();
+    // Each alone and beside each one, twice.
+    assert!(numbers_without_gap(&folder) >= 2 * (2 + 4));
+    let store = rusqlite::Connection::open(folder.path().join("pinwise.db")).unwrap();
+    let question = "SELECT count(DISTINCT node) FROM result";
+    let nodes: i64 = store.query_row(question, [], |row| row.get(0)).unwrap();
+    assert!(nodes > 1, "one node measured all");
 }
 
 #[test]
@@ -76,6 +97,6 @@ fn a_host_of_another_topology_is_set_aside_and_named() {
     let named =
         |node: &str, why: &str| said.lines().any(|line| line.contains(node) && line.contains(why));
     assert!(named("node h2", "1 core") && named("node h3", "CPU 0"), "{said}");
-    numbers_without_gap(&folder);
+    assert!(numbers_without_gap(&folder) >= 40);
     cluster.is_left();
 }

@@ -124,7 +124,7 @@ impl<'a> Campaign<'a> {
     fn workers(&self) -> Vec<u32> {
         let is_worker = |pid: &u32| {
             let command = command_of(*pid);
-            command.ends_with("pinwise worker") && !command.starts_with("srun")
+            command.contains("pinwise worker") && !command.starts_with("srun")
         };
         let mut all = self.cluster.daemons.in_use();
         all.retain(is_worker);
@@ -263,6 +263,25 @@ fn a_host_that_dies_pauses_or_is_slow_costs_no_record() {
             (&slow, None),
         ],
     );
+}
+
+/// Two workers are stopped when their coordinator is killed, so they still run when it is resumed.
+#[test]
+fn a_coordinator_is_resumed_while_its_earlier_workers_still_run() {
+    let Some(cluster) = hosts() else { return };
+    let mut campaign = Campaign::begin(&cluster, 4);
+    campaign.goes_on();
+    let earlier = &campaign.workers()[1..3];
+    earlier.iter().for_each(|worker| send(Signal::STOP, *worker));
+    send(Signal::KILL, campaign.program.pid());
+    campaign.program.ended(PATIENCE);
+    campaign.resume();
+    let status = campaign.program.ended(PATIENCE);
+    assert!(status.success(), "{status}: {}", campaign.said());
+    let workers = campaign.workers();
+    assert!(earlier.iter().all(|worker| workers.contains(worker)), "{earlier:?} {workers:?}");
+    earlier.iter().for_each(|worker| send(Signal::CONT, *worker));
+    campaign.is_as_alone();
 }
 
 /// The cable of a host is unplugged. What was sent meanwhile is sent again, later and later. The

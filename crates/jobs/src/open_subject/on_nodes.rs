@@ -8,12 +8,14 @@ use super::{OpenSubject, Opening};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::Caller;
+use crate::leftovers::data_folder;
 use crate::node_worker::{OpenFacts, WorkerRequest, WorkingPlace};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use crate::threads::UsableContexts;
 use pinwise_cluster::{
-    NodeError, NodeLoss, NodeNews, Nodes, Opened, OpeningRequest, OwnProgram, UnlikeNodes, Workers,
+    NodeError, NodeLoss, NodeNews, NodeTurn, Nodes, Opened, OpeningRequest, OwnProgram,
+    UnlikeNodes, Workers,
 };
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, MemoryPolicy, NodeResult, ProgramNote,
@@ -25,7 +27,7 @@ use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// See the module.
 pub(crate) struct OnNodes {
@@ -54,6 +56,7 @@ pub(crate) fn start(
     let own = OwnProgram::read(&program, env!("CARGO_PKG_VERSION")).map_err(|error| {
         JobError::failed(format!("cannot read this program's own file: {error}"))
     })?;
+    let own = own.in_turn(turn_of(caller));
     let job = format!("pinwise-{}", pinwise_campaign::unpredictable());
     let request = serde_json::to_value(request)?;
     let informed = informed.map(|informed| {
@@ -79,6 +82,13 @@ pub(crate) fn start(
     };
     tell(&started.workers.news(), events)?;
     Ok(started)
+}
+
+/// The name by which a node knows the workers of the caller's store.
+fn turn_of(caller: &Caller) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let store = caller.store.clone().or_else(data_folder).unwrap_or_default();
+    NodeTurn::name(&host, &std::path::absolute(&store).unwrap_or(store))
 }
 
 fn workers_error(error: NodeError) -> JobError {
@@ -143,6 +153,7 @@ pub(super) fn open(
     let asked = |threads: Vec<String>| WorkerRequest::Place {
         request: Box::new(alone.clone()),
         threads,
+        left: opening.until.map(|end| end.saturating_duration_since(Instant::now())),
         from: from.clone(),
     };
     // Each node would decide by itself which threads matter. The first one decides for all.
@@ -151,7 +162,7 @@ pub(super) fn open(
         asked(threads.collect())
     };
     let informed = real.then_some(&named as &dyn Fn(&Opened) -> WorkerRequest);
-    let mut subject = start(nodes, &asked(opening.threads), informed, caller, events)?;
+    let mut subject = start(nodes, &asked(opening.threads.clone()), informed, caller, events)?;
     let unlike = match request.scale_nodes {
         true => UnlikeNodes::Scaled { known: opening.node_scales },
         false => UnlikeNodes::SetAside,
