@@ -456,7 +456,7 @@ fn comparisons_and_pairs_on_hosts_are_those_of_one_machine() {
     let nodes = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
     let nodes: Vec<String> = nodes.collect::<Result<_, _>>().unwrap();
     let changes = nodes.windows(2).filter(|two| two[0] != two[1]).count();
-    assert!(nodes.len() > 10 && changes < 5, "5 rounds: {nodes:?}");
+    assert!(nodes.len() >= 10 && changes < 5, "5 rounds: {nodes:?}");
     site.no_worker_is_left();
 }
 
