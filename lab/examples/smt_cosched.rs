@@ -17,7 +17,6 @@ use pinwise_smt::{PhasedProgram, SmtCore};
 use pinwise_topology::Random;
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Programs of a set, runs of each set, and seconds of each run (published).
 const TASKS: usize = 8;
@@ -92,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "fitted model, both",
             "affinity",
             Box::new(|set| {
-                let rule = CoscheduleRule::Predicted(Arc::new(fitted(&study, set)));
+                let rule = CoscheduleRule::Predicted(Box::new(fitted(&study, set)));
                 SchedulerPolicy::Affinity(rule, CoscheduleObjective::Both)
             }),
         ),

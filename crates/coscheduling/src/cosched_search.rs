@@ -32,7 +32,7 @@
 //!
 //! Everything follows from the records, so a resumed campaign goes on as it would have.
 
-use crate::CoscheduleObjective;
+use crate::{CoscheduleObjective, CoscheduleRule};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{CoscheduledPeriod, Effort, ProgramProgress, Setting, ThreadMoves};
 use pinwise_placement::{ComparedRounds, Gain, GainRule, LastComparisonVerdict, Way};
@@ -67,6 +67,9 @@ pub struct CoschedQuestion {
     pub objective: CoscheduleObjective,
     /// Whether instructions are counted. Otherwise a metric is read.
     pub counted: bool,
+    /// How good neighbours are told from bad ones. Without counters, nothing tells them apart.
+    #[serde(default)]
+    pub rule: CoscheduleRule,
     /// The length of a quantum.
     pub quantum: Duration,
     /// When it ends at the latest. `None`: when the programs end.

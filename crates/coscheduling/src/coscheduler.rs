@@ -19,32 +19,17 @@ mod split;
 
 pub use published::{MissGroups, PublishedRule, PublishedWeights, QueuedTask, TaskInterval};
 
-use crate::counter_model::CounterModel;
+use crate::counter_model::{CounterModel, CounterModelError};
 use experience::Experience;
 use pinwise_measure::{CounterEvent, EventCounts, ObservedThread};
 use serde::{Deserialize, Serialize};
 use split::{SeatedThread, SplitProblem};
 use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::sync::Arc;
-
-/// How fast two threads run on one core, from what each of them did.
-pub trait PairSpeeds: Debug + Send + Sync {
-    /// The speed of each beside the other, as a share of its speed alone. `None`: no answer, for
-    /// instance without an event.
-    fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]>;
-}
-
-/// Counts beside others stand for counts alone, which the model was fitted to.
-impl PairSpeeds for CounterModel {
-    fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]> {
-        let [one, other] = threads.map(|counts| (String::new(), counts.clone()));
-        self.predict([&one, &other]).ok().map(|pair| pair.kept)
-    }
-}
+use thiserror::Error;
 
 /// How the co-scheduler tells good neighbours from bad ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CoscheduleRule {
     /// By how fast the threads of each program were seen to run beside those of each other one. It
     /// needs instructions and cycles, or instructions and the task clock.
@@ -53,8 +38,78 @@ pub enum CoscheduleRule {
     /// By the published value of two threads, with the published groups. It has no speeds, so the
     /// objective changes nothing.
     Published(PublishedRule),
-    /// By a model that was fitted to pairs.
-    Predicted(Arc<dyn PairSpeeds>),
+    /// By a model that was fitted to pairs. Counts beside others stand for counts alone, which it
+    /// was fitted to.
+    #[serde(rename = "model")]
+    Predicted(Box<CounterModel>),
+}
+
+/// Why a rule cannot decide on a machine.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CoscheduleRuleError {
+    /// The model is of another CPU, or needs an event that is not counted.
+    #[error(transparent)]
+    Model(#[from] CounterModelError),
+    /// Every published value would be 0.
+    #[error(
+        "the published value needs cycles and one of L2 misses, front-end misses, floating point \
+         operations and branches, and this processor counts too few of them for pinwise: use \
+         --rule seen, or see pinwise doctor"
+    )]
+    NothingToWeigh,
+    /// The model needs an event.
+    #[error(
+        "this processor does not count {event:?} for pinwise, and the model needs it: use --rule \
+         seen, or see pinwise doctor"
+    )]
+    NotCounted {
+        /// The event.
+        event: CounterEvent,
+    },
+}
+
+impl CoscheduleRule {
+    /// Its name, as `--rule` takes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::Published(_) => "published",
+            Self::Predicted(_) => "model",
+        }
+    }
+
+    /// Refuses a rule that cannot decide on a CPU model `cpu` by these events. Returns the events
+    /// that it goes without.
+    ///
+    /// # Errors
+    /// The model is of another CPU, or an event that the rule needs is not counted.
+    pub fn check(
+        &self,
+        cpu: &str,
+        events: &[CounterEvent],
+    ) -> Result<Vec<CounterEvent>, CoscheduleRuleError> {
+        let is_missing = |event: &CounterEvent| !events.contains(event);
+        match self {
+            Self::Seen => Ok(Vec::new()),
+            Self::Published(rule) => {
+                let weighed = rule.weights.events();
+                let missing: Vec<CounterEvent> =
+                    weighed.iter().copied().filter(is_missing).collect();
+                if is_missing(&CounterEvent::Cycles) || missing.len() == weighed.len() {
+                    return Err(CoscheduleRuleError::NothingToWeigh);
+                }
+                Ok(missing)
+            }
+            Self::Predicted(model) => {
+                model.check_cpu(cpu)?;
+                let mut needed = [CounterEvent::Cycles].into_iter().chain(model.events());
+                match needed.find(is_missing) {
+                    Some(event) => Err(CoscheduleRuleError::NotCounted { event }),
+                    None => Ok(Vec::new()),
+                }
+            }
+        }
+    }
 }
 
 /// What a split shall give.
@@ -306,7 +361,8 @@ impl Coscheduler {
                 [1.0 + rule.value([one, other]) / 2.0; 2]
             }
             (CoscheduleRule::Predicted(model), [Some(one), Some(other)]) => {
-                model.speeds([one, other]).unwrap_or([1.0; 2])
+                let counts = [one, other].map(|counts| (String::new(), counts.clone()));
+                model.predict(counts.each_ref()).map_or([1.0; 2], |pair| pair.kept)
             }
             _ => [1.0; 2],
         }
@@ -340,17 +396,24 @@ fn smoothed(old: &EventCounts, new: &EventCounts) -> EventCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter_model::TrainingPair;
     use pinwise_topology::Random;
 
-    /// Speeds by the number of branches, which names a thread here.
-    #[derive(Debug)]
-    struct ByName(fn(usize, usize) -> f64);
-
-    impl PairSpeeds for ByName {
-        fn speeds(&self, threads: [&EventCounts; 2]) -> Option<[f64; 2]> {
-            let [one, other] = threads.map(|of| of.get(CounterEvent::Branches).unwrap() as usize);
-            Some([(self.0)(one, other), (self.0)(other, one)])
-        }
+    /// Fitted where two programs with many L2 misses harm each other.
+    fn model() -> CounterModel {
+        let many = |program: usize| program % 2 == 0;
+        let programs: Vec<(String, EventCounts)> = (0..10)
+            .map(|one| (one.to_string(), counts(one, 1.0, if many(one) { 0.05 } else { 0.001 })))
+            .collect();
+        let keeps = |one, other| if many(one) && many(other) { 0.5 } else { 0.9 };
+        let pairs: Vec<TrainingPair> = (0..10)
+            .flat_map(|one| (one..10).map(move |other| [one, other]))
+            .map(|[one, other]| TrainingPair {
+                programs: [one, other],
+                kept: [keeps(one, other), keeps(other, one)],
+            })
+            .collect();
+        CounterModel::fit("cpu", &[CounterEvent::L2Misses], &programs, &pairs).unwrap()
     }
 
     fn thread(id: usize, context: Option<usize>, counts: Option<EventCounts>) -> ObservedThread {
@@ -444,16 +507,17 @@ mod tests {
 
     #[test]
     fn as_many_threads_as_contexts_are_paired_by_the_model() {
-        let model = ByName(|one, other| if one / 2 == other / 2 { 0.5 } else { 0.9 });
         let mut scheduler = Coscheduler::new(
             vec![vec![0, 2], vec![1, 3]],
-            CoscheduleRule::Predicted(Arc::new(model)),
+            CoscheduleRule::Predicted(Box::new(model())),
             CoscheduleObjective::Throughput,
         );
         // 0 and 1 are on one core, and should not be.
         let seats = [0, 2, 1, 3];
-        let mut threads: Vec<ObservedThread> =
-            (0..4).map(|one| thread(one, Some(seats[one]), Some(counts(one, 1.0, 0.0)))).collect();
+        let misses = [0.05, 0.05, 0.001, 0.001];
+        let mut threads: Vec<ObservedThread> = (0..4)
+            .map(|one| thread(one, Some(seats[one]), Some(counts(one, 1.0, misses[one]))))
+            .collect();
         let moves = scheduler.decide(&threads);
         assert!(moves.len() <= 2, "no more than one of each core: {moves:?}");
         for (id, context) in moves {
@@ -462,6 +526,40 @@ mod tests {
         let core = |one: usize| threads[one].context.unwrap() % 2;
         assert!(core(0) != core(1) && core(2) != core(3));
         assert_eq!(scheduler.decide(&threads), []);
+    }
+
+    #[test]
+    fn a_rule_without_what_it_needs_is_refused_and_says_what_it_goes_without() {
+        use CounterEvent::{Branches, Cycles, FrontEndMisses, Instructions, L2Misses};
+        let check = |rule: CoscheduleRule, cpu, events: &[CounterEvent]| {
+            rule.check(cpu, events).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(CoscheduleRule::Seen, "cpu", &[Instructions]), Ok(Vec::new()));
+        let published = || CoscheduleRule::Published(PublishedRule::default());
+        let without = check(published(), "cpu", &[Cycles, L2Misses, Branches]);
+        assert_eq!(without, Ok(vec![FrontEndMisses, CounterEvent::FpOperations]));
+        for events in [&[Cycles, Instructions][..], &[L2Misses, Branches]] {
+            let error = check(published(), "cpu", events).unwrap_err();
+            assert!(error.contains("needs cycles and one of") && error.contains("--rule seen"));
+        }
+        let predicted = || CoscheduleRule::Predicted(Box::new(model()));
+        assert_eq!(check(predicted(), "cpu", &[Cycles, L2Misses]), Ok(Vec::new()));
+        let error = check(predicted(), "cpu", &[Cycles]).unwrap_err();
+        assert!(error.contains("does not count L2Misses"), "{error}");
+        let error = check(predicted(), "mine", &[Cycles, L2Misses]).unwrap_err();
+        assert!(error.contains("the model is of cpu"), "{error}");
+    }
+
+    #[test]
+    fn a_rule_is_stored_with_its_parameters() {
+        for rule in [
+            CoscheduleRule::Seen,
+            CoscheduleRule::Published(PublishedRule::default()),
+            CoscheduleRule::Predicted(Box::new(model())),
+        ] {
+            let stored = serde_json::to_value(&rule).unwrap();
+            assert_eq!(serde_json::from_value::<CoscheduleRule>(stored).unwrap(), rule);
+        }
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub use cosched_search::{
     CoschedQuestion, CoschedSearch, CoschedVerdict, FLOOR, MOST_ROUNDS, SPLITS, WITHIN,
 };
 pub use coscheduler::{
-    CoscheduleObjective, CoscheduleRule, Coscheduler, MissGroups, PairSpeeds, PublishedRule,
-    PublishedWeights, QueuedTask, TaskInterval,
+    CoscheduleObjective, CoscheduleRule, CoscheduleRuleError, Coscheduler, MissGroups,
+    PublishedRule, PublishedWeights, QueuedTask, TaskInterval,
 };
 pub use counter_model::{
     CounterModel, CounterModelError, FitQuality, PairFeatures, PairMargin, PredictedPair,

@@ -332,7 +332,7 @@ pub fn preview_cosched(
 mod tests {
     use super::*;
     use pinwise_campaign::{Purpose, Trial};
-    use pinwise_coscheduling::CoscheduleObjective;
+    use pinwise_coscheduling::{CoscheduleObjective, CoscheduleRule};
     use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
 
     #[test]
@@ -341,6 +341,7 @@ mod tests {
             let question = CoschedQuestion {
                 objective: CoscheduleObjective::Both,
                 counted: !metric,
+                rule: CoscheduleRule::Seen,
                 quantum: CoschedQuestion::QUANTUM,
                 budget,
                 confidence: 0.95,

@@ -1,6 +1,7 @@
 //! What to know about a program and its measurements, as values. The text is made where it is
 //! shown.
 
+use crate::CounterEvent;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +85,11 @@ pub enum ProgramNote {
         cpus: String,
         /// What probably did it.
         by: Pinner,
+    },
+    /// The rule of a co-scheduler goes without these events, because nothing counts them.
+    WithoutEvents {
+        /// The events.
+        events: Vec<CounterEvent>,
     },
     /// Something else moved threads while they were co-scheduled. They were left alone since.
     ThreadsLeftToOthers {

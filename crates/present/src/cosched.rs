@@ -2,8 +2,8 @@
 
 use crate::figures::{self, percent};
 use pinwise_coscheduling::{
-    CoschedCost, CoschedOutcome, CoschedQuestion, CoschedVerdict, CoscheduleObjective, FLOOR,
-    ProgramOutcome, SPLITS,
+    CoschedCost, CoschedOutcome, CoschedQuestion, CoschedVerdict, CoscheduleObjective,
+    CoscheduleRule, FLOOR, ProgramOutcome, SPLITS,
 };
 use pinwise_measure::ThreadMoves;
 use pinwise_placement::Gain;
@@ -53,6 +53,19 @@ impl CoschedFindings<'_> {
             figures::counted(*rounds, "round"),
             self.compared()
         )];
+        match &self.question.rule {
+            CoscheduleRule::Seen => {}
+            CoscheduleRule::Published(_) => sentences.push(
+                "The published value of each two threads decides which of them share a core. It \
+                 knows no objective."
+                    .to_owned(),
+            ),
+            CoscheduleRule::Predicted(model) => sentences.push(format!(
+                "A model of {} decides which threads share a core. It was fitted to programs \
+                 alone, and threads run beside others here.",
+                figures::counted(model.programs.len() as u64, "program")
+            )),
+        }
         if !self.question.counted {
             sentences.push(match moves {
                 Some(ThreadMoves::Dealt(_)) => format!(
@@ -176,6 +189,7 @@ mod tests {
         let question = CoschedQuestion {
             objective: CoscheduleObjective::Both,
             counted,
+            rule: CoscheduleRule::Seen,
             quantum: CoschedQuestion::QUANTUM,
             budget: Some(Duration::from_secs(60)),
             confidence: 0.95,

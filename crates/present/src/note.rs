@@ -1,6 +1,7 @@
 //! The notes of measurements as text, and as JSON: the kind, its values and the text. While it
 //! runs, a job says a [`Notice`](crate::Notice).
 
+use crate::doctor::counter_event;
 use crate::figures;
 use crate::other_load::busy;
 use pinwise_campaign::CampaignInfo;
@@ -38,6 +39,11 @@ pub fn note(note: &ProgramNote) -> String {
                 more => format!("{more} threads, such as {name}, were"),
             };
             format!("{whom} moved to CPU {cpus} by {by}: stop that")
+        }
+        ProgramNote::WithoutEvents { events } => {
+            let events: Vec<&str> = events.iter().map(|&event| counter_event(event)).collect();
+            let events = events.join(", ");
+            format!("not counted here: {events}; see pinwise doctor, or use --rule seen")
         }
         ProgramNote::ThreadsLeftToOthers { threads } => format!(
             "{} moved by another program, and left alone since: stop that program",

@@ -10,7 +10,7 @@ use pinwise_characterization::{ExcerptReason, Warning};
 use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
 use pinwise_linux::{LeftChanged, Pid};
-use pinwise_measure::{LeftAlone, MemoryPolicy, Pinner, ProgramNote, Unit};
+use pinwise_measure::{CounterEvent, LeftAlone, MemoryPolicy, Pinner, ProgramNote, Unit};
 use pinwise_placement::{
     BoundMethod, BoundNote, Comparison, ComparisonRow, Estimate, ExportNote, Gain,
     LastComparisonNote, LeftOutBy, Loss, OutcomeNote, PlanNote, Unmeasured, WayStanding,
@@ -71,6 +71,7 @@ fn program_notes() -> Vec<ProgramNote> {
         ThreadsAppeared { threads: 12 }
         ThreadsMoved { threads: 1, name: text(), cpus: "0-7".into(), by: Pinner::Unknown }
         ThreadsMoved { threads: 3, name: "w#2".into(), cpus: "0-7".into(), by: Pinner::Cpuset }
+        WithoutEvents { events: vec![CounterEvent::FrontEndMisses, CounterEvent::FpOperations] }
         ThreadsLeftToOthers { threads: 1 }
         ThreadsLeftToOthers { threads: 12 }
         ProgramsEnded {}
@@ -462,6 +463,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::ThreadsReplaced { .. }
         | ProgramNote::ThreadsAppeared { .. }
         | ProgramNote::ThreadsMoved { .. }
+        | ProgramNote::WithoutEvents { .. }
         | ProgramNote::ThreadsLeftToOthers { .. }
         | ProgramNote::ProgramsEnded
         | ProgramNote::ThreadMissing { .. }

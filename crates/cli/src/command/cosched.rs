@@ -3,15 +3,19 @@
 mod document;
 mod text;
 
+use super::pairs::read_model;
 use super::place::{confidence, short, time};
 use crate::events;
 use crate::number_argument::{self, whole};
 use crate::output::{self, Usage};
 use crate::reading_arguments::ReadingArguments;
 use crate::store::StoreArguments;
+use anyhow::Context;
 use clap::{ArgGroup, Args, ValueEnum};
 use document::CoschedJson;
-use pinwise_coscheduling::{CoschedQuestion, CoschedVerdict, CoscheduleObjective};
+use pinwise_coscheduling::{
+    CoschedQuestion, CoschedVerdict, CoscheduleObjective, CoscheduleRule, PublishedRule,
+};
 use pinwise_jobs::{CoschedAnswer, CoschedRequest, JobError, ReadingOptions, Subject};
 use pinwise_linux::Pid;
 use pinwise_placement::PlacementQuestion;
@@ -53,6 +57,21 @@ pub(crate) struct Cosched {
     /// Choose what to improve
     #[arg(long, value_enum, default_value_t = CoscheduleObjectiveArgument::Both)]
     objective: CoscheduleObjectiveArgument,
+    /// Tell good neighbours from bad ones by this rule
+    #[arg(
+        long,
+        value_enum,
+        value_name = "RULE",
+        default_value_t = CoscheduleRuleArgument::Seen,
+        conflicts_with = "metric"
+    )]
+    rule: CoscheduleRuleArgument,
+    /// Use the model in this file, for --rule model. `pairs --save-model` writes it
+    #[arg(long, value_name = "FILE", required_if_eq("rule", "model"))]
+    model: Option<PathBuf>,
+    /// Set a weight of --rule published, as in l2_misses=4,front_end_misses=1,fp=1,branches=2
+    #[arg(long, value_name = "EVENT=N", value_delimiter = ',', value_parser = weight)]
+    weight: Vec<(WeighedEvent, f64)>,
     /// Print the moves of some quanta, and move nothing
     #[arg(long)]
     dry_run: bool,
@@ -131,6 +150,46 @@ impl From<HandOverArgument> for HandOver {
     }
 }
 
+/// The values of `--rule`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CoscheduleRuleArgument {
+    /// The speed of each program's threads beside those of each other one
+    Seen,
+    /// The published value: threads that differ in their events run together
+    Published,
+    /// A model that was fitted to pairs
+    Model,
+}
+
+/// An event that the published value weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum WeighedEvent {
+    L2Misses,
+    FrontEndMisses,
+    Fp,
+    Branches,
+    Instructions,
+}
+
+/// An event and its weight.
+fn weight(text: &str) -> Result<(WeighedEvent, f64), String> {
+    let names = || {
+        let all = WeighedEvent::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        all.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    let known = |name: &str| {
+        let event = WeighedEvent::from_str(name.trim(), true);
+        event.map_err(|_| format!("there is no event '{}': use one of {}", name.trim(), names()))
+    };
+    let (name, weight) = text
+        .split_once('=')
+        .ok_or_else(|| format!("give an event and its weight, as in l2_misses=4: {}", names()))?;
+    let number = weight.trim().parse().ok().filter(|weight: &f64| weight.is_finite());
+    let number = number.ok_or_else(|| format!("'{}' is no number, as 4 or 0.5", weight.trim()))?;
+    Ok((known(name)?, number))
+}
+
 /// The values of `--objective`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CoscheduleObjectiveArgument {
@@ -187,18 +246,53 @@ impl Cosched {
         print(&answer)
     }
 
-    fn request(&self) -> Result<CoschedRequest, Usage> {
+    fn rule(&self) -> anyhow::Result<CoscheduleRule> {
+        if self.rule != CoscheduleRuleArgument::Published && !self.weight.is_empty() {
+            return Err(Usage("--weight is of the published value: add --rule published".into()))?;
+        }
+        Ok(match (self.rule, &self.model) {
+            (CoscheduleRuleArgument::Model, Some(file)) => {
+                let model = read_model(file);
+                let model = model.with_context(|| format!("--model {}", file.display()))?;
+                CoscheduleRule::Predicted(Box::new(model))
+            }
+            (_, Some(file)) => {
+                return Err(Usage(format!(
+                    "--model {} is of no use to this rule: add --rule model",
+                    file.display()
+                )))?;
+            }
+            (CoscheduleRuleArgument::Published, None) => {
+                let mut rule = PublishedRule::default();
+                for &(event, weight) in &self.weight {
+                    *match event {
+                        WeighedEvent::L2Misses => &mut rule.weights.l2_misses,
+                        WeighedEvent::FrontEndMisses => &mut rule.weights.front_end_misses,
+                        WeighedEvent::Fp => &mut rule.weights.fp,
+                        WeighedEvent::Branches => &mut rule.weights.branches,
+                        WeighedEvent::Instructions => &mut rule.weights.instructions,
+                    } = weight;
+                }
+                CoscheduleRule::Published(rule)
+            }
+            _ => CoscheduleRule::Seen,
+        })
+    }
+
+    fn request(&self) -> anyhow::Result<CoschedRequest> {
         if self.quantum < SHORTEST {
             return Err(Usage(format!(
                 "--quantum {}: looking at the threads that often costs too much; use {} or more",
                 short(self.quantum),
                 short(SHORTEST)
-            )));
+            ))
+            .into());
         }
         let ReadingArguments { pick, counter, gauge, .. } = &self.reading;
         if self.metric.is_none() && (pick.is_some() || *counter || *gauge) {
-            return Err(Usage("--pick, --counter and --gauge need --metric".into()));
+            return Err(Usage("--pick, --counter and --gauge need --metric".into()).into());
         }
+        let rule = self.rule()?;
         let subject = match (&self.tree, &self.cgroup) {
             (Some(pid), _) => Subject::Tree(pid.0),
             (None, Some(path)) => Subject::Cgroup(path.clone()),
@@ -208,6 +302,7 @@ impl Cosched {
             question: CoschedQuestion {
                 objective: self.objective.into(),
                 counted: self.metric.is_none(),
+                rule,
                 quantum: self.quantum,
                 budget: self.budget,
                 confidence: self.confidence,

@@ -242,7 +242,7 @@ fn read_commands(file: &Path) -> anyhow::Result<Vec<Vec<String>>> {
 }
 
 /// The model in a file that `--save-model` wrote.
-fn read_model(file: &Path) -> anyhow::Result<CounterModel> {
+pub(super) fn read_model(file: &Path) -> anyhow::Result<CounterModel> {
     let text =
         String::from_utf8(read_input(file)?).map_err(|_| Usage("it is not a text file".into()))?;
     Ok(CounterModel::parse(&text).map_err(|error| Usage(error.to_string()))?)

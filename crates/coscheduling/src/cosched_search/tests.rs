@@ -6,6 +6,7 @@ fn question(counted: bool) -> CoschedQuestion {
     CoschedQuestion {
         objective: CoscheduleObjective::Both,
         counted,
+        rule: CoscheduleRule::Seen,
         quantum: Duration::from_millis(100),
         budget: None,
         confidence: 0.95,

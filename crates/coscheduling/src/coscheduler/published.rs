@@ -37,6 +37,25 @@ pub struct PublishedWeights {
     pub instructions: f64,
 }
 
+impl PublishedWeights {
+    /// The events that weigh something.
+    pub fn events(&self) -> Vec<CounterEvent> {
+        let weighed = self.terms().into_iter().filter(|(weight, _)| *weight != 0.0);
+        weighed.map(|(_, event)| event).collect()
+    }
+
+    /// Each event with what a difference in it adds to the value.
+    fn terms(&self) -> [(f64, CounterEvent); 5] {
+        [
+            (self.l2_misses, CounterEvent::L2Misses),
+            (self.front_end_misses, CounterEvent::FrontEndMisses),
+            (self.fp, CounterEvent::FpOperations),
+            (self.branches, CounterEvent::Branches),
+            (-self.instructions, CounterEvent::Instructions),
+        ]
+    }
+}
+
 impl Default for PublishedWeights {
     fn default() -> Self {
         Self { l2_misses: 4.0, front_end_misses: 1.0, fp: 1.0, branches: 2.0, instructions: 0.0 }
@@ -74,19 +93,11 @@ pub struct QueuedTask<'a> {
 impl PublishedRule {
     /// The value of two tasks on one core. An event that was not counted of both is left out.
     pub fn value(&self, tasks: [&EventCounts; 2]) -> f64 {
-        let weights = self.weights;
-        let terms = [
-            (weights.l2_misses, CounterEvent::L2Misses),
-            (weights.front_end_misses, CounterEvent::FrontEndMisses),
-            (weights.fp, CounterEvent::FpOperations),
-            (weights.branches, CounterEvent::Branches),
-            (-weights.instructions, CounterEvent::Instructions),
-        ];
         let difference = |event| match tasks.map(|task| task.per_cycle(event)) {
             [Some(one), Some(other)] => (one - other).abs(),
             _ => 0.0,
         };
-        terms.into_iter().map(|(weight, event)| weight * difference(event)).sum()
+        self.weights.terms().into_iter().map(|(weight, event)| weight * difference(event)).sum()
     }
 
     /// The place in the queue of the task that a kernel runs next, beside a task with counts

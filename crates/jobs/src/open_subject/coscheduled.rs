@@ -4,7 +4,7 @@ use super::live::{allowed_to, take_up};
 use super::{OpenSubject, allowed_machine, scope, target_error, whole_machine};
 use crate::cosched::CoschedRequest;
 use crate::error::JobError;
-use pinwise_coscheduling::{CoscheduleRule, Coscheduler, PairSeats};
+use pinwise_coscheduling::{Coscheduler, PairSeats};
 use pinwise_counters::{CountSource, PerfSource};
 use pinwise_linux::{Pid, Streams};
 use pinwise_measure::{CounterEvent, Interrupt, ProgramNote, Testbed};
@@ -88,7 +88,14 @@ pub(crate) fn open_running(
     let (_, cores) = shared_contexts(&machine, request.level.as_deref())?;
     let mut notes = Vec::new();
     let (counts, meter) = match means()? {
-        ProgressMeans::Counts(source) => (Some(source), None),
+        ProgressMeans::Counts(source) => {
+            let missing = request.question.rule.check(&machine.name, &source.events());
+            let missing = missing.map_err(JobError::usage)?;
+            if !missing.is_empty() {
+                notes.push(ProgramNote::WithoutEvents { events: missing });
+            }
+            (Some(source), None)
+        }
         ProgressMeans::Metric(metric) => {
             let (meter, own_notes) = open_meter(request, &metric, &mut found, interrupt)?;
             notes = own_notes;
@@ -98,7 +105,7 @@ pub(crate) fn open_running(
     };
     let question = &request.question;
     let mut coscheduler =
-        Coscheduler::new(cores.clone(), CoscheduleRule::default(), question.objective);
+        Coscheduler::new(cores.clone(), question.rule.clone(), question.objective);
     let options = CoscheduleOptions {
         quantum: question.quantum,
         cores,
@@ -134,5 +141,159 @@ pub(crate) fn coschedule_error(error: CoscheduleError) -> JobError {
             JobError::usage(error)
         }
         error @ CoscheduleError::Count(_) => JobError::failed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement_request::ReadingOptions;
+    use crate::subject::Subject;
+    use pinwise_coscheduling::{
+        CoschedQuestion, CoscheduleObjective, CoscheduleRule, CounterModel, PublishedRule,
+        TrainingPair,
+    };
+    use pinwise_counters::{ThreadCounts, UncountedEvent};
+    use pinwise_linux::ThreadId;
+    use pinwise_measure::{EventCounts, ThreadMoves};
+    use std::collections::HashSet;
+    use std::process::{Child, Command};
+
+    const EVENTS: [CounterEvent; 3] =
+        [CounterEvent::Cycles, CounterEvent::Instructions, CounterEvent::L2Misses];
+
+    /// Counters of a processor that has none: processes of `hungry` miss the L2 often.
+    struct EmulatedSource {
+        events: Vec<CounterEvent>,
+        hungry: HashSet<Pid>,
+    }
+
+    fn counts(misses: f64) -> EventCounts {
+        let counts = EVENTS.into_iter().zip([1e6, 8e5, 1e6 * misses]).collect();
+        EventCounts { seconds: 0.01, counts, counted: 1.0 }
+    }
+
+    impl CountSource for EmulatedSource {
+        fn events(&self) -> Vec<CounterEvent> {
+            self.events.clone()
+        }
+
+        fn uncounted(&self) -> Vec<UncountedEvent> {
+            Vec::new()
+        }
+
+        fn read(&mut self, threads: &[ThreadId]) -> Vec<ThreadCounts> {
+            let misses = |id: &ThreadId| if self.hungry.contains(&id.pid) { 0.05 } else { 0.001 };
+            threads.iter().map(|id| Ok(Some(counts(misses(id))))).collect()
+        }
+    }
+
+    /// Processes that compute until they are dropped.
+    struct Busy(Vec<Child>);
+
+    impl Busy {
+        fn start(processes: usize) -> Self {
+            let start = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+            Self((0..processes).map(|_| start()).collect())
+        }
+
+        fn pids(&self) -> Vec<Pid> {
+            self.0.iter().map(|child| Pid(child.id() as i32)).collect()
+        }
+    }
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            for child in &mut self.0 {
+                let _ = child.kill().and_then(|()| child.wait());
+            }
+        }
+    }
+
+    /// On this machine, two programs with many L2 misses harm each other.
+    fn model(cpu: &str) -> CounterModel {
+        let many = |program: usize| program % 2 == 0;
+        let programs: Vec<(String, EventCounts)> = (0..10)
+            .map(|one| (one.to_string(), counts(if many(one) { 0.05 } else { 0.001 })))
+            .collect();
+        let keeps = |one, other| if many(one) && many(other) { 0.5 } else { 0.9 };
+        let pairs: Vec<TrainingPair> = (0..10)
+            .flat_map(|one| (one..10).map(move |other| [one, other]))
+            .map(|[one, other]| TrainingPair {
+                programs: [one, other],
+                kept: [keeps(one, other), keeps(other, one)],
+            })
+            .collect();
+        CounterModel::fit(cpu, &[CounterEvent::L2Misses], &programs, &pairs).unwrap()
+    }
+
+    fn request(pids: &[Pid], rule: CoscheduleRule, cpus: String) -> CoschedRequest {
+        CoschedRequest {
+            question: CoschedQuestion {
+                objective: CoscheduleObjective::Throughput,
+                counted: true,
+                rule,
+                quantum: Duration::from_millis(10),
+                budget: None,
+                confidence: 0.95,
+                seed: 1,
+            },
+            subject: Subject::Pids(pids.iter().map(|pid| pid.0).collect()),
+            metric: None,
+            reading: ReadingOptions::default(),
+            level: None,
+            cpus: Some(cpus),
+        }
+    }
+
+    #[test]
+    fn each_rule_decides_by_the_counts_and_one_without_its_events_is_refused() {
+        let machine = whole_machine().unwrap();
+        let contexts: Vec<u32> = machine.allowed.iter().map(|cpu| cpu.0).collect();
+        let Ok((_, cores)) = shared_contexts(&machine, None) else {
+            return pinwise_synthetic::lacking("two contexts that share a level");
+        };
+        let Some(siblings) = cores.into_iter().find(|core| core.len() >= 2) else { return };
+        let cpus = format!("{},{}", siblings[0], siblings[1]);
+        assert!(contexts.contains(&(siblings[0] as u32)));
+        let busy = Busy::start(4);
+        let pids = busy.pids();
+        let open = |rule: CoscheduleRule, events: &[CounterEvent]| {
+            let hungry = pids[..2].iter().copied().collect();
+            let source = EmulatedSource { events: events.to_vec(), hungry };
+            let means = || Ok(ProgressMeans::Counts(Box::new(source)));
+            open_running(&request(&pids, rule, cpus.clone()), means, &Interrupt::default())
+        };
+        let published = || CoscheduleRule::Published(PublishedRule::default());
+        let predicted = |cpu: &str| CoscheduleRule::Predicted(Box::new(model(cpu)));
+        for rule in [published(), predicted(&machine.name)] {
+            let name = rule.name();
+            let mut testbed = open(rule, &EVENTS).unwrap();
+            let without = testbed.notes().iter().any(
+                |note| matches!(note, ProgramNote::WithoutEvents { events } if events.len() == 3),
+            );
+            assert_eq!(without, name == "published");
+            // Dealt at first, the hungry two come to one context, and the others to the other one.
+            let mut at = std::collections::HashMap::new();
+            let together = (0..300).any(|quantum| {
+                let moves = if quantum == 0 { ThreadMoves::Dealt(1) } else { ThreadMoves::Counted };
+                for (thread, _, context) in testbed.preview(moves).unwrap() {
+                    at.insert(thread.pid, context);
+                }
+                let context = |pid: &Pid| at.get(pid).copied();
+                let all: Vec<Option<usize>> = pids.iter().map(context).collect();
+                let [one, other] = [all[0], all[2]];
+                one.is_some() && other.is_some() && one != other && all == [one, one, other, other]
+            });
+            assert!(together, "{name}: {at:?}");
+        }
+        let complaint = |rule, events| open(rule, events).err().unwrap().to_string();
+        let error = complaint(published(), &EVENTS[..2]);
+        assert!(error.contains("--rule seen"), "{error}");
+        let error = complaint(predicted(&machine.name), &EVENTS[..2]);
+        assert!(error.contains("L2Misses"), "{error}");
+        let error = complaint(predicted("another"), &EVENTS);
+        assert!(error.contains("the model is of another"), "{error}");
+        assert!(open(CoscheduleRule::Seen, &EVENTS[..2]).is_ok());
     }
 }
