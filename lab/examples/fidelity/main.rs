@@ -8,6 +8,7 @@ mod microbenchmarks;
 mod paths;
 mod pipelines;
 mod scheduler;
+mod smt;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ fn print() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(folder);
     let only = arguments.next();
     let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
-    let from_pages = [scheduler::section()?, paths::section()?];
+    let from_pages = [scheduler::section()?, paths::section()?, smt::section()?];
     if only.is_none() {
         println!("{INTRODUCTION}");
     }
@@ -64,8 +65,6 @@ minutes of a processor.
 
 [simulator.md](simulator.md) explains the model. It says which of its numbers the papers print and
 which follow from their figures. The last sections have the choices of Thread Reinforcer on the
-modelled operating system, program by program, and path profiles.
-
-[smt-core.md](smt-core.md#the-paper-beside-the-model) has the figures of the paper on hardware
-monitoring for SMT.
+modelled operating system, program by program, path profiles, and the SMT core with its
+co-scheduler.
 ";
