@@ -167,6 +167,19 @@ fn what_cannot_be_co_scheduled_is_refused_on_one_line_and_a_dry_run_moves_nothin
     assert!(code == Some(2) && line.contains("there is no process"), "{line}");
     let (code, line) = complaint(&["cosched"], folder);
     assert!(code == Some(2) && line.contains("--pid"), "{line}");
+    for (words, expected) in [
+        (&["--weight", "fp=2"][..], "add --rule published"),
+        (&["--rule", "published", "--weight", "tlb=2"], "there is no event 'tlb'"),
+        (&["--rule", "published", "--weight", "fp=x"], "'x' is no number"),
+        (&["--model", "none"], "add --rule model"),
+        (&["--rule", "model", "--model", "none.json"], "none.json: "),
+        (&["--rule", "model"], "--model"),
+        (&["--rule", "seen", "--metric", "cmd:date"], "--metric"),
+    ] {
+        let output = pinwise([&["cosched", "--pid", &one, "--pid", &other][..], words].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(expected), "{words:?}: {text}");
+    }
     let dry = ["cosched", "--pid", &one, "--pid", &other, "--dry-run", "--json"];
     let document = json(&pinwise(dry));
     assert_eq!(document["quanta"].as_array().unwrap().len(), 5);

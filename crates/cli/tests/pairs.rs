@@ -121,3 +121,78 @@ fn a_program_that_cannot_be_paired_is_refused_on_one_line() {
     let list = ["campaign", "list", "--json", "--store", store.to_str().unwrap()];
     assert_eq!(json(&pinwise(list))["campaigns"], serde_json::json!([]), "nothing was measured");
 }
+
+/// What `perf stat -x, -I 100` writes, with misses that come in waves.
+fn recording(misses: usize) -> String {
+    let mut text = String::from("# started on Mon Nov 30 00:00:00 2026\n\n");
+    for number in 1..=60 {
+        let end = number as f64 / 10.0;
+        let wave = misses + misses * (number / 10 % 2);
+        for (count, event) in [
+            (1_000_000, "cycles"),
+            (800_000, "instructions"),
+            (120_000, "branches"),
+            (3_000, "L1-icache-load-misses"),
+            (20_000, "L1-dcache-load-misses"),
+            (wave, "l2_rqsts.miss"),
+            (5_000, "fp_ret_sse_avx_ops.all"),
+        ] {
+            text += &format!("{end:.3},{count},,{event},40000000,40.00,,\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn pairs_are_predicted_from_recorded_counts_without_counters_here() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let here = json(&pinwise(["topo", "--json"]));
+    let cpu = here["name"].as_str().unwrap();
+    let sixteen =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/counter_model/sixteen.json");
+    let mut model: Value = serde_json::from_str(&fs::read_to_string(sixteen).unwrap()).unwrap();
+    model["cpu"] = cpu.into();
+    fs::write(path("model"), model.to_string()).unwrap();
+    for (name, misses) in [("a", 100), ("b", 2_000), ("c", 30_000)] {
+        fs::write(path(name), recording(misses)).unwrap();
+    }
+    fs::write(path("poem"), "roses are red\n").unwrap();
+    let store = path("pinwise.db");
+    let run = |counts: &[&str], model: &str| {
+        let mut words = vec!["pairs", "--json", "--store", &store, "--budget", "12"];
+        words.extend(["--predict", model]);
+        counts.iter().for_each(|given| words.extend(["--counts", given]));
+        (0..3).for_each(|_| words.extend(["--", "sleep 0.13"]));
+        pinwise(words)
+    };
+    let given = [("sleep#1", "a"), ("sleep#2", "b"), ("sleep#3", "c")]
+        .map(|(name, file)| format!("{name}={}", path(file)));
+    let all = given.each_ref().map(String::as_str);
+    let document = json(&run(&all, &path("model")));
+    assert!(document["model"]["saved"].is_u64(), "{document:#}");
+    let programs = document["programs"].as_array().unwrap();
+    for program in programs {
+        let counters = &program["counters"];
+        let counted = counters["counted"].as_f64().unwrap();
+        assert!((counted - 0.4).abs() < 1e-9, "{counters:#}");
+        assert_eq!(counters["quanta"], 60);
+        assert!(counters["autocorrelation"]["l2_misses"]["next"].as_f64() > Some(0.5));
+    }
+    let shown = pinwise(["campaign", "show", "1", "--store", &store]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("Counters took turns") && text.contains("L2 misses 0."), "{text}");
+    let complaint = |counts: &[&str]| {
+        let output = run(counts, &path("model"));
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap().lines().last().unwrap().to_owned()
+    };
+    let line = complaint(&[&format!("sleep#1={}", path("poem"))]);
+    assert!(line.contains("poem: line 1: no line of 'perf stat -x,': record with"), "{line}");
+    let line = complaint(&[&format!("sleep#1={}", path("none"))]);
+    assert!(line.contains("none: No such file") && line.contains("perf stat -x,"), "{line}");
+    let line = complaint(&[&format!("xz={}", path("a"))]);
+    assert!(line.contains("use one of sleep#1, sleep#2, sleep#3"), "{line}");
+    assert!(complaint(&["a"]).contains("give PROGRAM=FILE"));
+    assert!(complaint(&[all[0], all[0]]).contains("has counts already"));
+}

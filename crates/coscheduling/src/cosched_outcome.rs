@@ -2,7 +2,7 @@
 
 use crate::cosched_search::{CoschedQuestion, CoschedVerdict, Judgement};
 use pinwise_campaign::Record;
-use pinwise_measure::ThreadMoves;
+use pinwise_measure::{CounterQuality, ThreadMoves};
 use pinwise_placement::Gain;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,9 @@ pub struct CoschedOutcome {
     pub losers: Vec<String>,
     /// What pinwise cost.
     pub cost: CoschedCost,
+    /// How far the counts can be trusted, over the last session. `None`: nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterQuality>,
 }
 
 /// The progress of a program.
@@ -98,6 +101,7 @@ impl CoschedOutcome {
                 begun: total.begun,
                 ended: total.ended,
             },
+            counters: total.counters.clone(),
         }
     }
 }

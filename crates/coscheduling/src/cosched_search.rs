@@ -144,7 +144,7 @@ pub(crate) struct Judgement {
     half: Option<(Option<ThreadMoves>, Option<SeenPeriod>)>,
     /// Periods that failed, one after the other.
     failures: usize,
-    /// All periods together.
+    /// All periods together. Of its counters, those of the last period.
     pub(crate) total: CoscheduledPeriod,
 }
 
@@ -241,6 +241,9 @@ impl Judgement {
             total.begun += showed.begun;
             total.ended += showed.ended;
             total.cost += showed.cost;
+            if showed.counters.is_some() {
+                total.counters.clone_from(&showed.counters);
+            }
             for program in &showed.programs {
                 self.program(program);
             }

@@ -401,7 +401,7 @@ mod tests {
 
     /// Fitted where two programs with many L2 misses harm each other.
     fn model() -> CounterModel {
-        let many = |program: usize| program % 2 == 0;
+        let many = |program: usize| program.is_multiple_of(2);
         let programs: Vec<(String, EventCounts)> = (0..10)
             .map(|one| (one.to_string(), counts(one, 1.0, if many(one) { 0.05 } else { 0.001 })))
             .collect();

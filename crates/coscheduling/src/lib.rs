@@ -5,6 +5,7 @@ mod cosched_outcome;
 mod cosched_search;
 mod coscheduler;
 mod counter_model;
+mod groups;
 mod matching;
 mod pairs_outcome;
 mod pairs_search;
@@ -25,11 +26,12 @@ pub use counter_model::{
     CounterModel, CounterModelError, FitQuality, PairFeatures, PairMargin, PredictedPair,
     TrainingPair, published_rank, quality,
 };
+pub use groups::{ProgramGroup, ProgramGroups};
 pub use matching::Matchings;
 pub use pairs_outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
-pub use pairs_search::{FirstRuns, PairsQuestion, PairsSearch};
+pub use pairs_search::{FirstRuns, PairsQuestion, PairsSearch, RecordedProgram};
 pub use predicted_kept::counts_alone;
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

@@ -6,8 +6,10 @@
 
 use crate::matching::{Matchings, all_pairs};
 use crate::pairs_search::PairsQuestion;
+use crate::predicted_kept::counters_alone;
 use crate::run_times::{RunTimes, Times};
 use pinwise_campaign::Record;
+use pinwise_measure::CounterQuality;
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -190,6 +192,9 @@ pub struct PairsOutcome {
     pub neighbours: Vec<Neighbour>,
     /// The measurements.
     pub measurements: u64,
+    /// How far the counts of each program alone can be trusted; `None` of one without quanta.
+    #[serde(default)]
+    pub counters: Vec<Option<CounterQuality>>,
 }
 
 impl PairsOutcome {
@@ -242,6 +247,7 @@ impl PairsOutcome {
             pairs,
             neighbours: Vec::new(),
             measurements: records.len() as u64,
+            counters: counters_alone(records, programs, &question.recorded),
         };
         let search = RunTimes::of_search(records, programs).predicting(records, question);
         let Some(rivals) = RivalPairings::of(&search, programs, question) else { return outcome };

@@ -20,7 +20,7 @@ use crate::run_times::RunTimes;
 use crate::seats::PairSeats;
 use crate::speedup::Lengths;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, TrialRounds, settled};
-use pinwise_measure::{Effort, PinnedInstance, Setting};
+use pinwise_measure::{CounterQuality, Effort, EventCounts, PinnedInstance, Setting};
 use pinwise_placement::{Budget, PlacementQuestion};
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
@@ -41,9 +41,23 @@ pub struct PairsQuestion {
     /// What predicts pairs from runs alone. Without it, every pair is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<CounterModel>,
+    /// Programs whose counts alone were recorded earlier. They replace what is counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<RecordedProgram>,
     /// What comes before what in the first runs.
     #[serde(default)]
     pub first_runs: FirstRuns,
+}
+
+/// What counters saw of a program alone, recorded earlier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedProgram {
+    /// The program.
+    pub program: usize,
+    /// Its counts.
+    pub counts: EventCounts,
+    /// How far they can be trusted; `None` without intervals.
+    pub counters: Option<CounterQuality>,
 }
 
 /// In which order each program is first run alone, and in each pair.
@@ -95,6 +109,7 @@ impl Default for PairsQuestion {
             seed: PlacementQuestion::SEED,
             lengths: Lengths::Own,
             model: None,
+            recorded: Vec::new(),
             first_runs: FirstRuns::Mixed,
         }
     }
@@ -191,7 +206,7 @@ impl PairsSearch {
     /// Why no pair can be predicted, once each program ran alone.
     fn unpredicted(&self, history: &[Record]) -> Option<String> {
         let model = self.question.model.as_ref()?;
-        let made = PredictedKept::of(model, history, self.programs);
+        let made = PredictedKept::of(model, history, self.programs, &self.question.recorded);
         made.err().map(|error| format!("{error}: run pairs without --predict"))
     }
 
@@ -359,7 +374,10 @@ pub(crate) mod fixture {
                 _ => panic!("{setting:?}"),
             };
             let measured = Measurement::new(1.0 / seconds[0][0], Duration::from_secs(10));
-            Ok(Measurement { detail: Detail::of(&AccompaniedRuns { seconds, counts }), ..measured })
+            Ok(Measurement {
+                detail: Detail::of(&AccompaniedRuns { seconds, counts, ..Default::default() }),
+                ..measured
+            })
         }
     }
 

@@ -2,8 +2,9 @@
 //! runs alone.
 
 use crate::counter_model::{CounterModel, CounterModelError, LEAST_KEPT, PredictedPair};
+use crate::pairs_search::RecordedProgram;
 use pinwise_campaign::{Record, settled};
-use pinwise_measure::{AccompaniedRuns, EventCounts, Setting};
+use pinwise_measure::{AccompaniedRuns, CounterQuality, EventCounts, Setting};
 use pinwise_topology::Random;
 
 /// The share of its speed that each program keeps beside each, with the residuals of the model.
@@ -16,9 +17,13 @@ pub(crate) struct PredictedKept {
     error: f64,
 }
 
-/// What counters saw of each program alone, over all of its runs; `None` of one that was not
-/// counted.
-pub fn counts_alone(records: &[Record], programs: usize) -> Vec<Option<EventCounts>> {
+/// What counters saw of each program alone: what was recorded, or else over all of its runs. `None`
+/// of one that was not counted.
+pub fn counts_alone(
+    records: &[Record],
+    programs: usize,
+    recorded: &[RecordedProgram],
+) -> Vec<Option<EventCounts>> {
     let mut all: Vec<Option<EventCounts>> = vec![None; programs];
     for record in settled(records) {
         let Setting::Profile(parts) = &record.trial.setting else { continue };
@@ -37,6 +42,36 @@ pub fn counts_alone(records: &[Record], programs: usize) -> Vec<Option<EventCoun
             }
         }
     }
+    for RecordedProgram { program, counts, .. } in recorded {
+        if let Some(own) = all.get_mut(*program) {
+            *own = Some(counts.clone());
+        }
+    }
+    all
+}
+
+/// How far the counts of each program alone can be trusted; `None` of one without quanta. Its last
+/// measurement has those of all earlier ones in that session.
+pub(crate) fn counters_alone(
+    records: &[Record],
+    programs: usize,
+    recorded: &[RecordedProgram],
+) -> Vec<Option<CounterQuality>> {
+    let mut all = vec![None; programs];
+    for record in settled(records).filter(|record| record.outcome.is_ok()) {
+        let Setting::Profile(parts) = &record.trial.setting else { continue };
+        let ([part], Some(detail)) = (&parts[..], record.detail()) else { continue };
+        let runs = detail.read::<AccompaniedRuns>().ok();
+        let known = runs.and_then(|runs| runs.counters.into_iter().next());
+        if let (Some(own), Some(known)) = (all.get_mut(part.instance), known) {
+            *own = Some(known);
+        }
+    }
+    for RecordedProgram { program, counters, .. } in recorded {
+        if let Some(own) = all.get_mut(*program) {
+            own.clone_from(counters);
+        }
+    }
     all
 }
 
@@ -49,11 +84,12 @@ impl PredictedKept {
         model: &CounterModel,
         records: &[Record],
         programs: usize,
+        recorded: &[RecordedProgram],
     ) -> Result<Self, CounterModelError> {
         let named = |(number, counts): (usize, Option<EventCounts>)| {
             (format!("program {}", number + 1), counts.unwrap_or_default())
         };
-        let counts = counts_alone(records, programs).into_iter().enumerate();
+        let counts = counts_alone(records, programs, recorded).into_iter().enumerate();
         let counts: Vec<(String, EventCounts)> = counts.map(named).collect();
         let mut kept = vec![vec![1.0; programs]; programs];
         for one in 0..programs {

@@ -75,10 +75,8 @@ impl RunTimes {
 
     /// The same, with predictions for pairs without runs, where the question has a model.
     pub(crate) fn predicting(mut self, records: &[Record], question: &PairsQuestion) -> Self {
-        self.predicted = question
-            .model
-            .as_ref()
-            .and_then(|model| PredictedKept::of(model, records, self.programs).ok());
+        let of = |model| PredictedKept::of(model, records, self.programs, &question.recorded).ok();
+        self.predicted = question.model.as_ref().and_then(of);
         self
     }
 

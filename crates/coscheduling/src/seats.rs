@@ -11,6 +11,9 @@ pub struct PairSeats {
     pub level: DomainKind,
     /// The leaves of both sides in the tree of the allowed contexts, one for each thread.
     pub sides: [Vec<u32>; 2],
+    /// The most contexts that may be used in a domain of the level. So many programs share it, one
+    /// context each.
+    pub width: usize,
 }
 
 /// Why there are no contexts for two programs.
@@ -106,7 +109,8 @@ impl PairSeats {
             tree.leaves().iter().position(|&known| known == cpu).unwrap_or_default() as u32
         };
         let (one, other) = couples.iter().map(|&(one, other)| (leaf(one), leaf(other))).unzip();
-        Ok(Self { level: *level, sides: [one, other] })
+        let own = machine.domains(*level).map(|one| one.cpus.intersection(&machine.allowed).len());
+        Ok(Self { level: *level, sides: [one, other], width: own.max().unwrap_or(0) })
     }
 }
 
@@ -168,6 +172,8 @@ mod tests {
         let machine = Machine::model("ultrasparc-t2").unwrap();
         let (level, sides) = cpus(&machine, None, 3);
         assert_eq!((level, sides), (DomainKind::Pipe, [vec![0, 2, 4], vec![1, 3, 5]]));
+        let width = |level| PairSeats::of(&machine, level, 3).unwrap().width;
+        assert_eq!((width(None), width(Some("core"))), (4, 8));
         let (level, sides) = cpus(&machine, Some("core"), 3);
         assert_eq!((level, sides), (DomainKind::Core, [vec![0, 1, 2], vec![4, 5, 6]]));
     }

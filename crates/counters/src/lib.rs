@@ -8,6 +8,7 @@ mod fixture;
 mod multiplexing;
 mod perf_source;
 mod pmu;
+mod quantum_series;
 mod recorded;
 mod software_source;
 mod source;
@@ -15,6 +16,7 @@ mod thread_groups;
 
 pub use autocorrelation::Autocorrelation;
 pub use perf_source::{NamedEvent, PerfSource};
+pub use quantum_series::{QuantumSeries, RunCounts};
 pub use recorded::{
     NotRecorded, NotRecordedReason, RecordedFile, RecordedFileError, RecordedInterval,
     RecordedSubject,

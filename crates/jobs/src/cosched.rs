@@ -15,7 +15,7 @@ use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Record, Store};
 use pinwise_coscheduling::{CoschedOutcome, CoschedQuestion, CoschedSearch};
 use pinwise_linux::ThreadId;
-use pinwise_measure::{ProgramNote, Testbed, ThreadMoves};
+use pinwise_measure::{CounterQuality, ProgramNote, Testbed, ThreadMoves};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::Budget;
 use pinwise_present::figures::duration;
@@ -70,6 +70,9 @@ pub struct CoschedAnswer {
     pub notes: Vec<ProgramNote>,
 }
 
+/// What shows the progress of programs without counters.
+const METRIC_INSTEAD: &str = "or give --metric, which shows the progress of the programs";
+
 /// A time that no co-scheduled program runs for.
 const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
@@ -117,7 +120,7 @@ impl CoschedRequest {
                 let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
                 ProgressMeans::Metric(metric)
             }
-            None => ProgressMeans::Counts(counters()?),
+            None => ProgressMeans::Counts(counters(METRIC_INSTEAD)?),
         })
     }
 
@@ -268,6 +271,8 @@ pub struct CoschedPreview {
     pub quanta: Vec<Vec<PreviewedMove>>,
     /// What the moves go by.
     pub basis: PreviewBasis,
+    /// How far the counts can be trusted. `None`: nothing was counted.
+    pub counters: Option<CounterQuality>,
 }
 
 /// What previewed moves go by.
@@ -280,6 +285,15 @@ pub enum PreviewBasis {
     /// Threads are dealt at random, because nothing is counted; why.
     Uncounted(JobError),
 }
+
+impl PreviewBasis {
+    fn is_counted(&self) -> bool {
+        matches!(self, Self::Counted)
+    }
+}
+
+/// The quanta that a preview counts in, also those whose moves it does not show.
+const WATCHED: usize = 40;
 
 /// A move that a co-scheduler would make.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,7 +319,7 @@ pub fn preview_cosched(
     let (means, basis) = if request.metric.is_some() {
         (ProgressMeans::Nothing, PreviewBasis::Metric)
     } else {
-        match counters() {
+        match counters(METRIC_INSTEAD) {
             Ok(counters) => (ProgressMeans::Counts(counters), PreviewBasis::Counted),
             Err(error) => (ProgressMeans::Nothing, PreviewBasis::Uncounted(error)),
         }
@@ -325,7 +339,14 @@ pub fn preview_cosched(
     if caller.interrupt.came() {
         return Err(JobError::nothing_measured(true));
     }
-    Ok(CoschedPreview { level, quanta: shown, basis })
+    // A few quanta do not show how well one predicts the next.
+    let mut seen = shown.len();
+    while basis.is_counted() && seen < WATCHED && !caller.interrupt.came() {
+        testbed.preview(moves).map_err(coschedule_error)?;
+        seen += 1;
+    }
+    let counters = testbed.counters();
+    Ok(CoschedPreview { level, quanta: shown, basis, counters })
 }
 
 #[cfg(test)]

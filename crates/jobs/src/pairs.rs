@@ -6,7 +6,8 @@ use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::node_worker::{WorkerRequest, WorkingPlace};
 use crate::open_subject::{
-    OnNodes, OpenSubject, PairedRuns, open_commands, open_pairs, open_smt_core, start_on_nodes,
+    OnNodes, OpenSubject, PairedRuns, counters, open_commands, open_pairs, open_smt_core,
+    start_on_nodes,
 };
 use crate::resume_check::check_machine;
 use crate::simulation::{SimulationRequest, SmtSimulation};
@@ -15,13 +16,17 @@ use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use pinwise_cluster::Nodes;
 use pinwise_coscheduling::{
     CounterModel, CounterModelError, PairSeats, PairsOutcome, PairsQuestion, PairsSearch,
-    TrainingPair, counts_alone,
+    RecordedProgram, TrainingPair, counts_alone,
 };
-use pinwise_measure::{EventCounts, PinnedInstance, ProgramNote, Setting, Testbed as _, Workload};
+use pinwise_counters::{CountSource, QuantumSeries, RecordedFile, RunCounts};
+use pinwise_measure::{
+    CounterEvent, EventCounts, PinnedInstance, ProgramNote, Setting, Testbed as _, Workload,
+};
 use pinwise_present::{Files, PairsFindings, Planned, Summary, Unfinished, shell};
-use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
+use pinwise_topology::{Alike, CpuSet, DomainKind, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -84,18 +89,62 @@ impl PairedPrograms {
         }
     }
 
-    /// Refuses to predict or to fit where nothing counts events. `option` asks for it.
+    /// Refuses to predict or to fit on a processor without counters. `option` asks for it.
     fn check_counted(&self, option: &str) -> Result<(), JobError> {
-        let nothing = match self {
-            Self::SmtCore(_) => return Ok(()),
-            Self::Commands { .. } => "commands are not counted yet".to_owned(),
-            Self::Simulated(simulation) => format!("{} has no counters", simulation.model.name),
+        match self {
+            Self::SmtCore(_) | Self::Commands { .. } => Ok(()),
+            Self::Simulated(simulation) => Err(JobError::Usage(format!(
+                "{option} needs counters of each program, and {} has no counters: use --machine \
+                 {}, or leave {option} out",
+                simulation.model.name,
+                SmtSimulation::CORE
+            ))),
+        }
+    }
+
+    /// The counts of a command in a file of `perf stat -x,`. The sum is over all intervals and
+    /// threads. `name` is the short name of the command.
+    ///
+    /// # Errors
+    /// There is no such command, or the file is no recording.
+    pub fn recorded(&self, name: &str, file: &Path) -> Result<RecordedProgram, JobError> {
+        let names = self.names();
+        let Self::Commands { .. } = self else {
+            return Err(JobError::Usage(format!(
+                "--counts {name}={} is for commands: a model counts its own programs",
+                file.display()
+            )));
         };
-        Err(JobError::Usage(format!(
-            "{option} needs counters of each program, and {nothing}: use --machine {}, or leave \
-             {option} out",
-            SmtSimulation::CORE
-        )))
+        let Some(program) = names.iter().position(|one| one == name) else {
+            return Err(JobError::Usage(format!(
+                "--counts {name}={}: there is no program of this name, use one of {}",
+                file.display(),
+                names.join(", ")
+            )));
+        };
+        let recorded = RecordedFile::read(file).map_err(JobError::usage)?;
+        let events: BTreeSet<CounterEvent> = recorded
+            .intervals
+            .iter()
+            .flat_map(|interval| interval.values().flat_map(|one| one.counts.keys().copied()))
+            .collect();
+        let events: Vec<CounterEvent> = events.into_iter().collect();
+        let (mut run, mut series) = (RunCounts::default(), QuantumSeries::default());
+        for interval in &recorded.intervals {
+            if let Some(quantum) = run.take(interval.values(), &events) {
+                series.take((), &quantum);
+            }
+        }
+        let counts = run.total().cloned().ok_or_else(|| {
+            JobError::Usage(format!(
+                "{}: no interval has a count of each event: record with fewer events, so that \
+                 counters take no turns",
+                file.display()
+            ))
+        })?;
+        let several = recorded.intervals.len() > 1;
+        let counters = series.quality().filter(|_| several);
+        Ok(RecordedProgram { program, counts, counters })
     }
 }
 
@@ -164,8 +213,13 @@ impl PairsAnswer {
         let fills = one.union(&other).len() >= self.campaign.new.machine.online().len();
         let is_busy = |note: &ProgramNote| matches!(note, ProgramNote::Busy { .. });
         let busy = fills && self.notes.iter().any(is_busy);
+        // Beside others on a larger level than a core, pairs say too little of groups.
+        let width = match self.seats.level {
+            DomainKind::Pipe | DomainKind::Core => self.seats.width,
+            _ => 2,
+        };
         let unfinished = self.campaign.state != CampaignState::Finished;
-        PairsFindings { outcome, names, commands, confidence, busy, unfinished, model }
+        PairsFindings { outcome, names, commands, confidence, busy, unfinished, model, width }
     }
 
     /// The contexts of both sides.
@@ -182,9 +236,9 @@ impl PairsAnswer {
     /// # Errors
     /// Nothing was counted, a pair was not measured, or the pairs are too few.
     pub fn counter_model(&self, store: &Store) -> Result<CounterModel, JobError> {
-        self.request.check_saves_model()?;
-        let counts = counts_alone(&store.records(self.campaign.id)?, self.names.len());
-        let named = self.names.iter().zip(counts);
+        let recorded = &self.request.question.recorded;
+        let records = store.records(self.campaign.id)?;
+        let named = self.names.iter().zip(counts_alone(&records, self.names.len(), recorded));
         let programs: Vec<(String, EventCounts)> =
             named.map(|(name, counts)| (name.clone(), counts.unwrap_or_default())).collect();
         let measured = self.outcome.pairs.iter().filter(|pair| !pair.is_predicted());
@@ -195,7 +249,15 @@ impl PairsAnswer {
             })
             .collect();
         let cpu = &self.campaign.new.machine.name;
-        let model = CounterModel::fit(cpu, &CounterModel::EVENTS, &programs, &pairs);
+        let counted =
+            |event: &CounterEvent| programs.iter().all(|(_, counts)| counts.get(*event).is_some());
+        let mut events: Vec<CounterEvent> =
+            CounterModel::EVENTS.into_iter().filter(counted).collect();
+        if events.is_empty() {
+            // The error names what is missing.
+            events = CounterModel::EVENTS.to_vec();
+        }
+        let model = CounterModel::fit(cpu, &events, &programs, &pairs);
         let model = model.map_err(JobError::failed)?;
         model.all_residuals().map_err(JobError::failed)?;
         Ok(model)
@@ -232,9 +294,50 @@ impl PairsRequest {
     /// Nothing counts their events, or they are too few.
     pub fn check_saves_model(&self) -> Result<(), JobError> {
         self.programs.check_counted("--save-model")?;
+        self.open_counters(true)?;
         let programs = self.programs.commands().len();
         if programs < CounterModel::LEAST_PROGRAMS {
             return Err(JobError::usage(CounterModelError::TooFew { programs }));
+        }
+        Ok(())
+    }
+
+    /// The counters of this machine, for commands that run here. `None`: there are none, and
+    /// nothing needs them, or each program has a recording.
+    ///
+    /// # Errors
+    /// They are `needed`, and cannot be used.
+    fn open_counters(&self, needed: bool) -> Result<Option<Box<dyn CountSource>>, JobError> {
+        let PairedPrograms::Commands { commands, .. } = &self.programs else { return Ok(None) };
+        let recorded = |one: usize| self.question.recorded.iter().any(|has| has.program == one);
+        if self.on.is_some() || (0..commands.len()).all(recorded) {
+            return Ok(None);
+        }
+        let instead = "or give --counts PROGRAM=FILE for each, which perf stat -x, -I wrote";
+        match counters(instead) {
+            Err(error) if needed => Err(error),
+            source => Ok(source.ok()),
+        }
+    }
+
+    /// Refuses a model that needs an event that nothing counted.
+    fn check_events(&self, source: Option<&dyn CountSource>) -> Result<(), JobError> {
+        let PairedPrograms::Commands { commands, .. } = &self.programs else { return Ok(()) };
+        let Some(model) = self.question.model.as_ref().filter(|_| self.on.is_none()) else {
+            return Ok(());
+        };
+        let of_source = source.map_or(Vec::new(), |source| source.events());
+        for (program, name) in (0..commands.len()).zip(self.programs.names()) {
+            let recorded = self.question.recorded.iter().find(|has| has.program == program);
+            let has = |event: &CounterEvent| match recorded {
+                Some(recorded) => recorded.counts.get(*event).is_some(),
+                None => of_source.contains(event),
+            };
+            let mut needed = [CounterEvent::Cycles].into_iter().chain(model.events());
+            if let Some(event) = needed.find(|event| !has(event)) {
+                let program = name;
+                return Err(JobError::usage(CounterModelError::NotCounted { event, program }));
+            }
         }
         Ok(())
     }
@@ -257,7 +360,9 @@ impl PairsRequest {
             (None, PairedPrograms::Commands { commands, limit }) => {
                 let names = self.programs.names();
                 let share = self.question.share(names.len());
-                let run = PairedRuns { path, limit: *limit, share };
+                let counts = self.open_counters(self.question.model.is_some())?;
+                self.check_events(counts.as_deref())?;
+                let run = PairedRuns { path, limit: *limit, share, counts };
                 Box::new(open_commands(commands, names, cpus, run, &caller.interrupt)?)
             }
             (None, PairedPrograms::Simulated(simulation)) => {

@@ -1,7 +1,7 @@
 //! Threads that are moved while their programs run: their observations, and the results of a
 //! period.
 
-use crate::EventCounts;
+use crate::{CounterQuality, EventCounts};
 use serde::{Deserialize, Serialize};
 
 /// How the threads of running programs are moved between contexts.
@@ -37,6 +37,10 @@ pub struct CoscheduledPeriod {
     pub ended: u64,
     /// CPU time of pinwise in the whole period, in seconds.
     pub cost: f64,
+    /// How far the counts can be trusted, over all quanta since pinwise began. `None`: nothing was
+    /// counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterQuality>,
 }
 
 /// What a program did in a period.

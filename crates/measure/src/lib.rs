@@ -3,6 +3,7 @@
 
 mod accompanied;
 mod coscheduled;
+mod counter_quality;
 mod disturbances;
 mod event_counts;
 mod fame;
@@ -19,6 +20,7 @@ mod workload;
 
 pub use accompanied::AccompaniedRuns;
 pub use coscheduled::{CoscheduledPeriod, ObservedThread, ProgramProgress, ThreadMoves};
+pub use counter_quality::{CounterQuality, QuantumAutocorrelation};
 pub use disturbances::{Disturbances, OtherLoad};
 pub use event_counts::{CounterEvent, EventCounts};
 pub use fame::Fame;

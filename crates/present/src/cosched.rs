@@ -1,5 +1,6 @@
 //! What co-scheduling shows, in the sentences and tables that the terminal and the page share.
 
+use crate::counter_quality::counter_sentences;
 use crate::figures::{self, percent};
 use pinwise_coscheduling::{
     CoschedCost, CoschedOutcome, CoschedQuestion, CoschedVerdict, CoscheduleObjective,
@@ -79,6 +80,7 @@ impl CoschedFindings<'_> {
                 ),
             });
         }
+        sentences.extend(self.outcome.counters.iter().flat_map(counter_sentences));
         if *verdict == CoschedVerdict::Undecided && self.question.budget.is_some() {
             sentences.push("Measure longer to decide: give a larger --budget.".to_owned());
         }

@@ -5,6 +5,7 @@ mod bound_note;
 mod characterization;
 mod comparison;
 mod cosched;
+mod counter_quality;
 mod did_you_mean;
 mod doctor;
 mod drawing;
@@ -46,6 +47,7 @@ pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
 pub use cosched::{CoschedFindings, coscheduled_over};
+pub use counter_quality::counter_sentences;
 pub use did_you_mean::did_you_mean;
 pub use doctor::{counter_event, finding, finding_remedy};
 pub use drawing::draw_assignment;

@@ -1,12 +1,13 @@
 //! What pairs of programs show, in the sentences and tables that the terminal and the page share.
 
+use crate::counter_quality::counter_sentences;
 use crate::figures::{self, Scale, percent};
 use crate::note::sentence;
 use pinwise_coscheduling::{
-    CounterModel, PairMargin, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled,
-    SoloOutcome,
+    CounterModel, PairMargin, PairOutcome, Pairing, PairsOutcome, PairsVerdict, ProgramGroup,
+    ProgramGroups, Resampled, SoloOutcome,
 };
-use pinwise_measure::Unit;
+use pinwise_measure::{CounterQuality, Unit};
 use pinwise_topology::{CpuSet, DomainKind};
 
 /// An outcome with the names of its programs.
@@ -26,6 +27,8 @@ pub struct PairsFindings<'a> {
     pub unfinished: bool,
     /// What predicted the pairs that were not measured.
     pub model: Option<&'a CounterModel>,
+    /// The most programs that share the level.
+    pub width: usize,
 }
 
 /// Pairs that a sentence names at most.
@@ -124,6 +127,7 @@ impl PairsFindings<'_> {
             sentences.push(format!("{name} loses beside every other program{so}."));
         }
         sentences.extend(self.kept_apart());
+        sentences.extend(self.in_groups());
         if let [best, .., worst] = &outcome.neighbours[..]
             && self.names.len() > 2
         {
@@ -135,7 +139,31 @@ impl PairsFindings<'_> {
                 percent(worst.leaves.value)
             ));
         }
+        let counters = CounterQuality::mean(outcome.counters.iter().flatten());
+        sentences.extend(counters.iter().flat_map(counter_sentences));
         sentences
+    }
+
+    /// The groups of a level that more than two programs share; `None` before each pair is known.
+    pub fn groups(&self) -> Option<ProgramGroups> {
+        ProgramGroups::of(self.outcome, self.width)
+    }
+
+    /// The same in words.
+    fn in_groups(&self) -> Option<String> {
+        let groups = self.groups()?;
+        let named = |group: &ProgramGroup| {
+            let names: Vec<&str> =
+                group.programs.iter().map(|&program| self.names[program].as_str()).collect();
+            format!("{} ({})", names.join(" + "), ratio(group.weighted_speedup))
+        };
+        let named: Vec<String> = groups.groups.iter().map(named).collect();
+        Some(format!(
+            "Up to {} programs share the level. In such groups: {}. This is an estimate from \
+             pairs: measure the groups before you rely on it.",
+            groups.width,
+            named.join(", ")
+        ))
     }
 
     /// The pairs that lose beyond their intervals, the worst first, unless another sentence names
@@ -339,6 +367,7 @@ mod tests {
                 busy: false,
                 unfinished: false,
                 model: None,
+                width: 2,
             };
             [vec![findings.verdict()], findings.sentences()].concat().join(" ")
         };
@@ -413,6 +442,7 @@ mod tests {
                 busy,
                 unfinished,
                 model: None,
+                width: 2,
             };
             [vec![findings.verdict()], findings.sentences()].concat().join(" ")
         };
@@ -452,7 +482,10 @@ mod tests {
             busy: false,
             unfinished: false,
             model: Some(&model),
+            width: 2,
         };
+        assert_eq!(findings.groups(), None, "two share the level");
+        assert_eq!(PairsFindings { width: 4, ..findings }.groups(), None, "a pair is unknown");
         let cells = [1, 2].map(|other| findings.cell(0, other).unwrap());
         assert_eq!(cells, ["1.14", "~1.14"]);
         let row = |pair| findings.pair_row(&outcome.pairs[pair]);
@@ -489,6 +522,7 @@ mod tests {
                 busy,
                 unfinished: false,
                 model: None,
+                width: 2,
             };
             findings.kept_apart()
         };
@@ -507,5 +541,47 @@ mod tests {
         let four = [two, vec![pair([0, 2], 0.8), pair([1, 3], 0.85)]].concat();
         assert!(said(four, true).unwrap().ends_with(", b and d (0.85) and 1 other pair."));
         assert_eq!(said(vec![pair([0, 1], 0.96)], false), None);
+    }
+
+    #[test]
+    fn groups_of_wider_cores_are_an_estimate() {
+        let names = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let number = |value| Resampled { value, low: None, high: None };
+        let mut outcome = PairsOutcome::of(&[], 5, &PairsQuestion::default());
+        let pairs = (0..5).flat_map(|one| (one + 1..5).map(move |other| [one, other]));
+        outcome.pairs = pairs
+            .map(|programs| {
+                // The first two harm each other.
+                let slowdown = if programs == [0, 1] { 4.0 } else { 1.25 };
+                PairOutcome {
+                    programs,
+                    weighted_speedup: number(2.0 / slowdown),
+                    speedup: number(1.0),
+                    unfairness: number(1.0),
+                    slowdowns: [number(slowdown); 2],
+                    runs: [2, 2],
+                }
+            })
+            .collect();
+        let said = |width| {
+            let findings = PairsFindings {
+                outcome: &outcome,
+                names: &names,
+                commands: &names,
+                confidence: 0.95,
+                busy: false,
+                unfinished: false,
+                model: None,
+                width,
+            };
+            findings.sentences().join(" ")
+        };
+        assert!(!said(2).contains("In such groups"));
+        let four = said(4);
+        assert!(four.contains("Up to 4 programs share the level. In such groups: "), "{four}");
+        // Three keep 0.8 x 0.8 each, two 0.8.
+        assert!(four.contains("(1.92)") && four.contains("(1.60)"), "{four}");
+        assert!(four.contains("This is an estimate from pairs"), "{four}");
+        assert!(!four.contains("a + b"), "{four}");
     }
 }

@@ -30,15 +30,16 @@ pub use error::CoscheduleError;
 
 use deal::deal;
 use pace::QuantumPace;
-use pinwise_counters::{CountSource, ThreadCounts};
+use pinwise_counters::{CountSource, QuantumSeries, ThreadCounts};
 use pinwise_figures::duration;
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
     affinity, pause, process, sys,
 };
 use pinwise_measure::{
-    CoscheduledPeriod, Detail, Effort, Interrupt, MeasureError, Measurement, ObservedThread,
-    ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit, Workload,
+    CoscheduledPeriod, CounterQuality, Detail, Effort, EventCounts, Interrupt, MeasureError,
+    Measurement, ObservedThread, ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit,
+    Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{CpuId, CpuSet, Machine, Random};
@@ -193,6 +194,7 @@ impl CoscheduledTestbed {
             cores: options.cores,
             contexts,
             counts: options.counts,
+            series: QuantumSeries::default(),
             decision: options.decision,
             forks: ForkWatch::default(),
             listed: now,
@@ -237,6 +239,11 @@ impl CoscheduledTestbed {
     /// Whether the programs have ended.
     pub fn is_gone(&self) -> bool {
         self.quanta.target.is_gone()
+    }
+
+    /// How far the counts can be trusted so far; `None` without counters.
+    pub fn counters(&self) -> Option<CounterQuality> {
+        self.quanta.series.quality()
     }
 
     /// Decides for a quantum as [`ThreadMoves`] says, and moves nothing. Returns the thread, the
@@ -307,6 +314,8 @@ struct Quanta {
     cores: Vec<Vec<usize>>,
     contexts: CpuSet,
     counts: Option<Box<dyn CountSource>>,
+    /// What they saw since the begin.
+    series: QuantumSeries<ThreadId>,
     decision: MoveDecision,
     forks: ForkWatch,
     /// When all processes were listed.
@@ -414,7 +423,8 @@ impl Quanta {
         self.period.ended += changes.gone.len() as u64;
         self.target.forget(&changes.gone);
         self.threads.follow(&changes, &self.contexts);
-        let counts = match &mut self.counts {
+        self.series.end(&changes.gone);
+        let counts: HashMap<ThreadId, EventCounts> = match &mut self.counts {
             Some(counts) => {
                 let ids = self.threads.ids();
                 let counted = counts.read(&ids);
@@ -424,6 +434,11 @@ impl Quanta {
             }
             None => HashMap::new(),
         };
+        // A reading at the end of a period may come soon after the last one.
+        let least = self.pace.quantum().as_secs_f64() / 2.0;
+        for (&id, counts) in counts.iter().filter(|(_, counts)| counts.seconds >= least) {
+            self.series.take(id, counts);
+        }
         self.threads.read(counts, self.account.is_some());
         Ok(())
     }
@@ -486,6 +501,7 @@ impl Quanta {
             begun: self.period.begun,
             ended: self.period.ended,
             cost: (self.own_time)().saturating_sub(self.period.own_time).as_secs_f64(),
+            counters: self.series.quality(),
         })
     }
 }

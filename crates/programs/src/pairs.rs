@@ -3,15 +3,20 @@
 //! Two programs run on one context each, with everything that they start. The one that ends is
 //! started again at once, until both have enough runs by the rule of FAME. So each run is
 //! accompanied from its begin to its end. What then still runs is ended, and does not count.
+//!
+//! *Counters.* While a program runs alone, its threads and those of its children are counted, ten
+//! times a second. Threads that live for less than that may be missed. Counts per cycle need no
+//! more than a fair sample.
 
+use pinwise_counters::{CountSource, QuantumSeries, RunCounts};
 use pinwise_figures::duration;
 use pinwise_linux::{
     Exit, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, RealtimeClass, TargetError,
-    affinity, common_contexts, thread::Tid,
+    ThreadId, affinity, common_contexts, process::family_threads, thread::Tid,
 };
 use pinwise_measure::{
-    AccompaniedRuns, Detail, Effort, Fame, Interrupt, MeasureError, Measurement, Retry, Setting,
-    Testbed, Thread, Unit, Workload,
+    AccompaniedRuns, Detail, Effort, EventCounts, Fame, Interrupt, MeasureError, Measurement,
+    Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_topology::{CpuSet, Machine};
 use std::io;
@@ -19,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
+/// The time between two readings of counters.
+const QUANTUM: Duration = Duration::from_millis(100);
 /// Restarting a program takes some milliseconds, in which the other one is alone. This time must be
 /// a small part of a run.
 const BRIEF: Duration = Duration::from_millis(100);
@@ -36,6 +43,9 @@ pub struct PairsTestbed {
     leaves: Vec<CpuSet>,
     workload: Workload,
     unit: Unit,
+    counts: Option<Box<dyn CountSource>>,
+    /// What they saw of each program alone.
+    series: Vec<QuantumSeries<()>>,
 }
 
 /// A program on one side.
@@ -45,6 +55,10 @@ struct PairSide {
     running: LaunchedProgram,
     exit: Exit,
     seconds: Vec<f64>,
+    instance: usize,
+    /// The threads that were counted last, and when.
+    counted: (Vec<ThreadId>, Instant),
+    counts: RunCounts,
 }
 
 impl PairsTestbed {
@@ -66,6 +80,7 @@ impl PairsTestbed {
         let mask = affinity::get(Tid(0))?;
         let (machine, leaves) = common_contexts(machine, "pinwise", &mask)?;
         let (names, programs): (Vec<String>, Vec<Launch>) = programs.into_iter().unzip();
+        let programs_count = programs.len();
         let thread = |(instance, name): (usize, &String)| Thread::new(name, name, instance);
         let threads = names.iter().enumerate().map(thread).collect();
         Ok(Self {
@@ -79,7 +94,33 @@ impl PairsTestbed {
             machine,
             leaves,
             unit: Unit::cost("s"),
+            counts: None,
+            series: vec![QuantumSeries::default(); programs_count],
         })
+    }
+
+    /// Programs alone are counted by this from now on.
+    pub fn count(&mut self, counts: Box<dyn CountSource>) {
+        self.counts = Some(counts);
+    }
+
+    /// Counts what the threads of a program did since the last time. Threads that have ended since
+    /// then have their last counts.
+    fn read_counts(&mut self, side: &mut PairSide) {
+        let Some(source) = &mut self.counts else { return };
+        let living = family_threads(&[side.running.pid()]);
+        let mut threads = living.clone();
+        threads.extend(side.counted.0.iter().filter(|&thread| !living.contains(thread)));
+        // A thread that cannot be read takes no count from the others.
+        let read = source.read(&threads).into_iter().filter_map(|one| one.ok().flatten());
+        let read: Vec<EventCounts> = read.collect();
+        side.counted = (living, Instant::now());
+        let quantum = side.counts.take(&read, &source.events());
+        // What is read at the end of a run is shorter.
+        let whole = |counts: &EventCounts| counts.seconds >= QUANTUM.as_secs_f64() / 2.0;
+        if let Some(quantum) = quantum.filter(whole) {
+            self.series[side.instance].take((), &quantum);
+        }
     }
 
     /// After this time a measurement ends with the fewest runs.
@@ -129,14 +170,22 @@ impl PairsTestbed {
             let cpus = leaves.collect::<Option<Vec<_>>>().ok_or_else(unsupported)?;
             let cpus = cpus.into_iter().flat_map(CpuSet::iter).collect();
             let launch = Launch { cpus: Some(cpus), stdout: Output::Null, ..launch.clone() };
-            planned.push((self.names[part.instance].clone(), launch));
+            planned.push((part.instance, launch));
         }
         let mut sides: Vec<PairSide> = Vec::new();
-        for (name, launch) in planned {
+        for (instance, launch) in planned {
+            let name = self.names[instance].clone();
             match self.start(&name, &launch) {
-                Ok((running, exit)) => {
-                    sides.push(PairSide { name, launch, running, exit, seconds: Vec::new() });
-                }
+                Ok((running, exit)) => sides.push(PairSide {
+                    name,
+                    launch,
+                    running,
+                    exit,
+                    seconds: Vec::new(),
+                    instance,
+                    counted: (Vec::new(), Instant::now()),
+                    counts: RunCounts::default(),
+                }),
                 Err(error) => {
                     self.end(sides)?;
                     return Err(error.into());
@@ -163,7 +212,14 @@ impl PairsTestbed {
             done.map_err(|cause| TargetError::Proc { name: side.name.clone(), cause })
         };
         let begin = Instant::now();
+        let counts_alone = self.counts.is_some() && sides.len() == 1;
+        if counts_alone {
+            self.read_counts(&mut sides[0]);
+        }
         loop {
+            if counts_alone && sides[0].counted.1.elapsed() >= QUANTUM {
+                self.read_counts(&mut sides[0]);
+            }
             let spent = self.share.is_some_and(|share| begin.elapsed() >= share);
             if sides.iter().all(|side| Self::enough(&side.seconds, spent)) {
                 return Ok(());
@@ -192,7 +248,13 @@ impl PairsTestbed {
                 }
             }
             for (number, took) in ended {
+                if counts_alone {
+                    self.read_counts(&mut sides[number]);
+                }
                 self.again(&mut sides[number], took)?;
+                if counts_alone {
+                    self.read_counts(&mut sides[number]);
+                }
             }
         }
     }
@@ -238,13 +300,21 @@ impl Testbed for PairsTestbed {
         let begin = Instant::now();
         let mut sides = self.begin(setting)?;
         let done = self.follow(&mut sides);
+        let alone = match &sides[..] {
+            [side] => side.counts.total().cloned().map(|counts| (side.instance, counts)),
+            _ => None,
+        };
         let ended = self.end(sides);
         done?;
         let seconds = ended?;
         let first = seconds.first().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64);
         let performance = first.map_or(0.0, |mean| 1.0 / mean);
         let measured = Measurement::new(performance, begin.elapsed());
-        let runs = AccompaniedRuns { seconds, counts: Vec::new() };
+        let mut runs = AccompaniedRuns { seconds, ..AccompaniedRuns::default() };
+        if let Some((instance, counts)) = alone {
+            runs.counts.push(counts);
+            runs.counters.extend(self.series[instance].quality());
+        }
         Ok(Measurement { detail: Detail::of(&runs), ..measured })
     }
 }

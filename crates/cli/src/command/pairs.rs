@@ -13,7 +13,7 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use document::PairsJson;
-use pinwise_coscheduling::{CounterModel, FirstRuns, Lengths, PairsQuestion};
+use pinwise_coscheduling::{CounterModel, FirstRuns, Lengths, PairsQuestion, RecordedProgram};
 use pinwise_jobs::{
     PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest, SmtSimulation,
 };
@@ -93,6 +93,9 @@ pub(crate) struct Pairs {
     /// Predict pairs with the model in FILE, and measure only those that may change the answer
     #[arg(long, value_name = "FILE")]
     predict: Option<PathBuf>,
+    /// Use recorded counts of a program alone, from `perf stat -x, -I 100`. Repeat it for each
+    #[arg(long, value_name = "PROGRAM=FILE")]
+    counts: Vec<String>,
     /// Write a model of the measured pairs to FILE, for --predict
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     save_model: Option<PathBuf>,
@@ -162,6 +165,17 @@ impl Pairs {
             }
             None => None,
         };
+        let mut recorded = Vec::new();
+        for given in &self.counts {
+            let (name, file) = given.split_once('=').ok_or_else(|| {
+                Usage(format!("--counts {given}: give PROGRAM=FILE, as in --counts xz=xz.csv"))
+            })?;
+            let one = programs.recorded(name, Path::new(file))?;
+            if recorded.iter().any(|other: &RecordedProgram| other.program == one.program) {
+                return Err(Usage(format!("--counts {given}: {name} has counts already")).into());
+            }
+            recorded.push(one);
+        }
         Ok(PairsRequest {
             question: PairsQuestion {
                 budget: self.budget.unwrap_or(usual),
@@ -169,6 +183,7 @@ impl Pairs {
                 seed: self.seed,
                 lengths,
                 model,
+                recorded,
                 first_runs: FirstRuns::Mixed,
             },
             programs,

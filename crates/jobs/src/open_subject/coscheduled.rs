@@ -43,12 +43,11 @@ pub(crate) enum ProgressMeans {
     Nothing,
 }
 
-/// Opens the counters of this machine.
+/// Opens the counters of this machine. `other` says what else would do.
 ///
 /// # Errors
 /// It counts no instructions, or does not permit that. Names the remedy.
-pub(crate) fn counters() -> Result<Box<dyn CountSource>, JobError> {
-    let other = "or give --metric, which shows the progress of the programs";
+pub(crate) fn counters(other: &str) -> Result<Box<dyn CountSource>, JobError> {
     let source =
         PerfSource::open().map_err(|error| JobError::failed(format!("{error}; {other}")))?;
     if !source.events().contains(&CounterEvent::Instructions) {
@@ -170,7 +169,7 @@ mod tests {
 
     fn counts(misses: f64) -> EventCounts {
         let counts = EVENTS.into_iter().zip([1e6, 8e5, 1e6 * misses]).collect();
-        EventCounts { seconds: 0.01, counts, counted: 1.0 }
+        EventCounts { seconds: 0.01, counts, counted: 0.5 }
     }
 
     impl CountSource for EmulatedSource {
@@ -212,7 +211,7 @@ mod tests {
 
     /// On this machine, two programs with many L2 misses harm each other.
     fn model(cpu: &str) -> CounterModel {
-        let many = |program: usize| program % 2 == 0;
+        let many = |program: usize| program.is_multiple_of(2);
         let programs: Vec<(String, EventCounts)> = (0..10)
             .map(|one| (one.to_string(), counts(if many(one) { 0.05 } else { 0.001 })))
             .collect();
@@ -286,6 +285,8 @@ mod tests {
                 one.is_some() && other.is_some() && one != other && all == [one, one, other, other]
             });
             assert!(together, "{name}: {at:?}");
+            let quality = testbed.counters().unwrap();
+            assert!(quality.counted == 0.5 && quality.quanta >= 4, "{quality:?}");
         }
         let complaint = |rule, events| open(rule, events).err().unwrap().to_string();
         let error = complaint(published(), &EVENTS[..2]);

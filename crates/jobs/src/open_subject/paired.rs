@@ -2,6 +2,7 @@
 
 use super::{OpenSubject, allowed_machine, target_error, whole_machine};
 use crate::error::JobError;
+use pinwise_counters::CountSource;
 use pinwise_linux::{Launch, Pid};
 use pinwise_measure::{Interrupt, Testbed};
 use pinwise_programs::PairsTestbed;
@@ -26,6 +27,8 @@ pub(crate) struct PairedRuns {
     pub(crate) limit: Duration,
     /// The time of one measurement, if there is a budget of time.
     pub(crate) share: Option<Duration>,
+    /// What counts programs alone, if there is anything.
+    pub(crate) counts: Option<Box<dyn CountSource>>,
 }
 
 /// Commands with their short names.
@@ -33,7 +36,7 @@ pub(crate) fn open_commands(
     commands: &[Vec<String>],
     names: Vec<String>,
     cpus: Option<&str>,
-    PairedRuns { path, limit, share }: PairedRuns,
+    PairedRuns { path, limit, share, counts }: PairedRuns,
     interrupt: &Interrupt,
 ) -> Result<PairsTestbed, JobError> {
     let launch = |command: &Vec<String>| {
@@ -53,5 +56,6 @@ pub(crate) fn open_commands(
     let testbed = PairsTestbed::new(programs, &machine, limit, interrupt.clone());
     let mut testbed = testbed.map_err(target_error)?;
     share.into_iter().for_each(|share| testbed.share_out(share));
+    counts.into_iter().for_each(|counts| testbed.count(counts));
     Ok(testbed)
 }

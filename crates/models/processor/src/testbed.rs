@@ -314,7 +314,7 @@ fn of_each(parts: &[PinnedInstance], rates: &[Vec<f64>]) -> AccompaniedRuns {
     let seconds = |own: std::ops::Range<usize>| {
         rates.iter().map(|rates| 1.0 / rates[own.clone()].iter().sum::<f64>()).collect()
     };
-    AccompaniedRuns { seconds: threads.by_ref().map(seconds).collect(), counts: Vec::new() }
+    AccompaniedRuns { seconds: threads.by_ref().map(seconds).collect(), ..Default::default() }
 }
 
 /// A start drawn by chance.

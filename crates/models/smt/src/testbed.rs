@@ -166,7 +166,7 @@ impl Testbed for SmtTestbed {
         let window = (simulated.cycles * 3 / 2) as f64 * cycle * starts.len() as f64;
         let counts = counts.iter().map(|counts| counts.counts(cycle)).collect();
         Ok(Measurement {
-            detail: Detail::of(&AccompaniedRuns { seconds, counts }),
+            detail: Detail::of(&AccompaniedRuns { seconds, counts, ..Default::default() }),
             ..Measurement::new(performance, Duration::from_secs_f64(window))
         })
     }

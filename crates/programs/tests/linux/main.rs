@@ -5,6 +5,7 @@ mod guardian;
 mod live;
 mod monitor;
 mod number_setter;
+mod pairs;
 mod prober;
 mod programs;
 mod rerun;

@@ -3,6 +3,7 @@
 use pinwise_campaign::CampaignId;
 use pinwise_coscheduling::{CoschedCost, CoschedVerdict, CoscheduleObjective, ProgramOutcome};
 use pinwise_jobs::{CoschedAnswer, CoschedPreview, PreviewBasis};
+use pinwise_measure::CounterQuality;
 use pinwise_placement::Gain;
 use pinwise_present::{Files, Unfinished, tagged_program_notes};
 use serde::Serialize;
@@ -26,6 +27,7 @@ pub(super) struct CoschedJson<'a> {
     programs: &'a [ProgramOutcome],
     losers: &'a [String],
     cost: CoschedCost,
+    counters: Option<&'a CounterQuality>,
     quantum: f64,
     confidence: f64,
     notes: Vec<Value>,
@@ -59,6 +61,7 @@ impl<'a> CoschedJson<'a> {
             programs: &outcome.programs,
             losers: &outcome.losers,
             cost: outcome.cost,
+            counters: outcome.counters.as_ref(),
             quantum: question.quantum.as_secs_f64(),
             confidence: question.confidence,
             notes: tagged_program_notes(&answer.notes),
@@ -69,9 +72,10 @@ impl<'a> CoschedJson<'a> {
 
 /// What a dry run shows.
 #[derive(Serialize)]
-pub(super) struct PreviewJson {
+pub(super) struct PreviewJson<'a> {
     level: &'static str,
     uncounted: Option<String>,
+    counters: Option<&'a CounterQuality>,
     quanta: Vec<Vec<PreviewedMoveJson>>,
 }
 
@@ -83,8 +87,8 @@ struct PreviewedMoveJson {
     context: usize,
 }
 
-impl PreviewJson {
-    pub(super) fn new(preview: &CoschedPreview) -> Self {
+impl<'a> PreviewJson<'a> {
+    pub(super) fn new(preview: &'a CoschedPreview) -> Self {
         let moves = |moves: &Vec<pinwise_jobs::PreviewedMove>| {
             let of = |one: &pinwise_jobs::PreviewedMove| PreviewedMoveJson {
                 pid: one.thread.pid.0,
@@ -100,6 +104,7 @@ impl PreviewJson {
                 PreviewBasis::Uncounted(error) => Some(error.to_string()),
                 PreviewBasis::Counted | PreviewBasis::Metric => None,
             },
+            counters: preview.counters.as_ref(),
             quanta: preview.quanta.iter().map(moves).collect(),
         }
     }

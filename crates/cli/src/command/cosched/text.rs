@@ -3,7 +3,9 @@
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_jobs::{CoschedAnswer, CoschedPreview, PreviewBasis};
-use pinwise_present::{Files, LabelledLines, coscheduled_over, figures, note, one_line};
+use pinwise_present::{
+    Files, LabelledLines, coscheduled_over, counter_sentences, figures, note, one_line,
+};
 
 pub(super) fn text(answer: &CoschedAnswer, files: Files<'_>, width: usize) -> String {
     let findings = answer.findings();
@@ -65,6 +67,9 @@ pub(super) fn preview(preview: &CoschedPreview, width: usize) -> String {
     };
     if let Some(note) = note {
         sheet.paragraph("note: ", 6, &note);
+    }
+    for sentence in preview.counters.iter().flat_map(counter_sentences) {
+        sheet.paragraph("", 0, &sentence);
     }
     for (number, moves) in preview.quanta.iter().enumerate() {
         for one in moves {

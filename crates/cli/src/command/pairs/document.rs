@@ -1,8 +1,11 @@
 //! Pairs of programs as a JSON document.
 
 use pinwise_campaign::CampaignId;
-use pinwise_coscheduling::{Neighbour, PairOutcome, Pairing, PairsVerdict, Resampled};
+use pinwise_coscheduling::{
+    Neighbour, PairOutcome, Pairing, PairsVerdict, ProgramGroup, Resampled,
+};
 use pinwise_jobs::PairsAnswer;
+use pinwise_measure::CounterQuality;
 use pinwise_present::{Files, Unfinished, tagged_program_notes};
 use serde::Serialize;
 use serde_json::Value;
@@ -26,6 +29,7 @@ pub(super) struct PairsJson<'a> {
     weighted_speedup: Option<Resampled>,
     gain: Option<Resampled>,
     model: Option<PairsModelJson<'a>>,
+    groups: Option<ProgramGroupsJson<'a>>,
     apart: Vec<&'a str>,
     neighbours: Vec<NeighbourJson<'a>>,
     confidence: f64,
@@ -46,6 +50,21 @@ struct PairedProgramJson<'a> {
     command: &'a str,
     seconds: Option<Resampled>,
     runs: usize,
+    counters: Option<&'a CounterQuality>,
+}
+
+/// Groups on a wider level; an estimate.
+#[derive(Serialize)]
+struct ProgramGroupsJson<'a> {
+    width: usize,
+    mean: f64,
+    groups: Vec<ProgramGroupJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ProgramGroupJson<'a> {
+    programs: Vec<&'a str>,
+    weighted_speedup: f64,
 }
 
 #[derive(Serialize)]
@@ -89,6 +108,7 @@ impl<'a> PairsJson<'a> {
             command,
             seconds: outcome.alone[number].map(|alone| alone.seconds),
             runs: outcome.alone[number].map_or(0, |alone| alone.runs),
+            counters: outcome.counters.get(number).and_then(Option::as_ref),
         };
         let pair = |pair: &PairOutcome| PairJson {
             names: pair.programs.map(name),
@@ -102,6 +122,10 @@ impl<'a> PairsJson<'a> {
         let pairing = |pairing: &Pairing| PairingJson {
             pairs: pairing.pairs.iter().map(|pair| pair.map(name)).collect(),
             alone: pairing.alone.iter().map(|&program| name(program)).collect(),
+        };
+        let group = |group: &ProgramGroup| ProgramGroupJson {
+            programs: group.programs.iter().map(|&program| name(program)).collect(),
+            weighted_speedup: group.weighted_speedup,
         };
         let neighbour = |neighbour: &Neighbour| NeighbourJson {
             name: name(neighbour.program),
@@ -132,6 +156,11 @@ impl<'a> PairsJson<'a> {
                 programs: &model.programs,
                 margin: model.margin(findings.confidence).value(),
                 saved: findings.saved(),
+            }),
+            groups: findings.groups().map(|groups| ProgramGroupsJson {
+                width: groups.width,
+                mean: groups.mean,
+                groups: groups.groups.iter().map(group).collect(),
             }),
             apart: outcome.apart.iter().map(|&program| name(program)).collect(),
             neighbours: outcome.neighbours.iter().map(neighbour).collect(),
