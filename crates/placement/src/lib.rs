@@ -41,7 +41,8 @@ pub use plan::{
     PlannedMemory, PlannedNumber, PlannedThread,
 };
 pub use question::{
-    BlackboxOptions, Budget, LevelSource, PlacementQuestion, StrategyName, TestbedAbilities,
+    BlackboxOptions, Budget, FinalistRule, LevelSource, PlacementQuestion, StrategyName,
+    TestbedAbilities,
 };
 pub use reason::{StopReason, StrategyReason};
 pub use search::{PlacementSearch, SearchError, core_local};

@@ -44,6 +44,21 @@ pub struct BlackboxOptions {
     /// How many assignments of the best predictions are measured. `None`: as many as the spread of
     /// the predictions requires.
     pub top: Option<usize>,
+    /// Which of the predicted assignments are measured. Older stores do not have it.
+    #[serde(default)]
+    pub select: FinalistRule,
+}
+
+/// Which of the predicted assignments are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinalistRule {
+    /// The best predicted, and the best of those that need fewer assumptions
+    /// ([`pinwise_prediction::BlackBox::selected`]).
+    #[default]
+    Varied,
+    /// The best predicted only, in order, as published (blackbox-scheduler, section 3.1.3).
+    Top,
 }
 
 /// The source of the level within which threads are taken to interfere.
@@ -67,7 +82,13 @@ pinwise_measure::text_in_old_stores!(LevelSource);
 
 impl Default for BlackboxOptions {
     fn default() -> Self {
-        Self { core_local: None, core_local_because: LevelSource::Usual, share: 0.1, top: None }
+        Self {
+            core_local: None,
+            core_local_because: LevelSource::Usual,
+            share: 0.1,
+            top: None,
+            select: FinalistRule::default(),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
-    BlackboxOptions, BoundMethod, Budget, Outcome, PlacementQuestion, PlacementSearch, SearchError,
-    StopReason, StrategyName,
+    BlackboxOptions, BoundMethod, Budget, FinalistRule, Outcome, PlacementQuestion,
+    PlacementSearch, SearchError, StopReason, StrategyName,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
@@ -110,6 +110,24 @@ fn so_many_are_measured_as_were_asked_for() {
     assert_eq!(outcome.forecast.unwrap().finalists.len(), 3);
     let candidates = records.iter().filter(|record| record.trial.purpose == Purpose::Climb).count();
     assert_eq!(candidates, 3);
+}
+
+#[test]
+fn the_top_rule_measures_the_best_predicted_in_order() {
+    let predicted = |select| {
+        let mut asked = question(0.1, Some(6), 2000);
+        asked.profile.select = select;
+        let (outcome, _) = run(&asked, bed(3, 0.002));
+        let forecast = outcome.forecast.unwrap();
+        let finalists: Vec<f64> = forecast.finalists.iter().map(|it| it.predicted).collect();
+        (forecast.upper.unwrap(), finalists)
+    };
+    let ((upper, top), (_, varied)) =
+        (predicted(FinalistRule::Top), predicted(FinalistRule::Varied));
+    assert!(top[0] > upper * (1.0 - 1e-9) && top.is_sorted_by(|a, b| a >= b), "{top:?}");
+    // Of the same profile, no six are predicted better.
+    assert!(top.iter().sum::<f64>() >= varied.iter().sum::<f64>(), "{varied:?}");
+    assert_ne!(top, varied);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! 3. The measurement of the best predicted (the *selection phase* of blackbox-scheduler.txt,
 //!    section 3.1.3). The best N of them are measured, and others that need fewer assumptions. Of
 //!    those predicted alike, the ones with the fewest co-runners come first
-//!    ([`pinwise_prediction::BlackBox::selected`]). Without N, the first [`FIRST`] are measured.
+//!    ([`pinwise_prediction::BlackBox::selected`]). [`FinalistRule::Top`] measures the best N only,
+//!    as published. Without N, the first [`FIRST`] are measured.
 //!    The scatter of measurements about predictions says which others may be as good
 //!    ([`crate::blackbox_forecast::reach`]). Those are measured too, [`MOST`] at most.
 //!
@@ -20,7 +21,7 @@ use crate::search::SearchError;
 use crate::search::history::History;
 use crate::search::proposer::{Next, Proposer, View, pinned, trial};
 use crate::statistics::t_quantile;
-use crate::{BlackboxOptions, PlacementQuestion};
+use crate::{BlackboxOptions, FinalistRule, PlacementQuestion};
 use crate::{ProfilingEnd, StopReason};
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
@@ -193,11 +194,17 @@ impl Proposer for Predicting {
                     optima.ranked.retain(|ranked| ranked.performance > 0.0);
                     optima
                 };
-                let (optima, spread) = (optima(&blackbox), optima(&blackbox.spread()).ranked);
-                self.proven = Some((optima.upper, optima.is_exact()));
-                let mut found = optima.ranked;
+                let all = optima(&blackbox);
+                self.proven = Some((all.upper, all.is_exact()));
+                let mut found = all.ranked;
+                self.ranked = match view.question.profile.select {
+                    FinalistRule::Varied => {
+                        let spread = optima(&blackbox.spread()).ranked;
+                        blackbox.selected(view.space, &found, &spread, top.unwrap_or(FIRST))
+                    }
+                    FinalistRule::Top => Vec::new(),
+                };
                 // The others after them, as predicted: how far down to go is decided later.
-                self.ranked = blackbox.selected(view.space, &found, &spread, top.unwrap_or(FIRST));
                 found.retain(|ranked| !self.ranked.contains(ranked));
                 self.ranked.extend(found);
                 self.ends = Some(self.profiling.ends());

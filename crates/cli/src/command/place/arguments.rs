@@ -14,8 +14,7 @@ use std::path::PathBuf;
 
 /// Find where each thread of a program should run, and how close that is to the best possible
 ///
-/// Without arguments, place uses built-in packet pipelines. However it ends, the program gets its
-/// own affinities back.
+/// Without a program, it takes built-in ones. Affinities are put back at the end.
 #[derive(Args)]
 #[command(
     after_help = "Examples:

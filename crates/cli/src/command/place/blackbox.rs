@@ -3,8 +3,8 @@
 
 use super::search::fraction;
 use crate::output::Usage;
-use clap::Args;
-use pinwise_placement::{BlackboxOptions, LevelSource};
+use clap::{Args, ValueEnum};
+use pinwise_placement::{BlackboxOptions, FinalistRule, LevelSource};
 use pinwise_topology::DomainKind;
 
 /// How the strategy goes about it.
@@ -22,12 +22,37 @@ pub(crate) struct BlackBoxArguments {
     /// Measure N predicted ones [default: all likely]
     #[arg(long, value_name = "N", value_parser = top, hide_short_help = true)]
     top: Option<usize>,
+    /// Measure varied or top ones [default: varied]
+    #[arg(
+        long,
+        value_name = "RULE",
+        value_enum,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
+    select: Option<Rule>,
     /// Name the level of interference: Core, L2, …
     #[arg(long, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
     core_local: Option<DomainKind>,
     /// Print the cost of profiling or --on. Measure nothing
     #[arg(long, hide_short_help = true)]
     pub(super) dry_run: bool,
+}
+
+/// See [`FinalistRule`].
+#[derive(Clone, Copy, ValueEnum)]
+enum Rule {
+    Varied,
+    Top,
+}
+
+impl From<Rule> for FinalistRule {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::Varied => Self::Varied,
+            Rule::Top => Self::Top,
+        }
+    }
 }
 
 impl BlackBoxArguments {
@@ -37,6 +62,7 @@ impl BlackBoxArguments {
         let given = [
             (self.blackbox_share.is_some(), "--blackbox-share"),
             (self.top.is_some(), "--top"),
+            (self.select.is_some(), "--select"),
             (self.core_local.is_some(), "--core-local"),
             (self.dry_run && !on_nodes, "--dry-run"),
         ];
@@ -55,6 +81,7 @@ impl BlackBoxArguments {
             core_local_because: self.core_local.map_or(LevelSource::Usual, |_| LevelSource::Asked),
             share: self.blackbox_share.unwrap_or(BlackboxOptions::default().share),
             top: self.top,
+            select: self.select.map_or_else(FinalistRule::default, FinalistRule::from),
         }
     }
 }
