@@ -1,4 +1,4 @@
-//! The search that looks at speed on programs it was never tried on: `cargo run --release -p
+//! The search that looks at speed on programs that a seed draws: `cargo run --release -p
 //! pinwise-lab --example held_out`. Prints a table of docs/lab/fidelity-threads.md; with `--each`
 //! also every search. Programs of six kinds, drawn from ranges about as wide as those of the
 //! paper's sixteen descriptions. Deterministic by its seeds; takes some ten minutes of CPU time.

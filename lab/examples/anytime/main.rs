@@ -172,7 +172,7 @@ impl PaperCase {
         let machine = Machine::from_shape("8x2x4").expect("a valid shape");
         let seed = if number < KNOWN { 5000 } else { 6000 } + number as u64;
         let mut random = Random::new(seed);
-        // 24 threads of three roles, or of what nobody looked at.
+        // 24 threads of three roles, or other roles.
         let (roles, near): (&[&str], usize) = match number.checked_sub(KNOWN).map(|held| held % 3) {
             None => (&["R", "P", "T"], 1),
             Some(0) => (&["R", "P", "Q", "T"], 0),

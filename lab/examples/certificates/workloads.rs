@@ -27,9 +27,9 @@ pub(crate) struct Case {
 /// Which workloads are reported together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// On paper; looked at while constants were chosen.
+    /// On paper; constants were chosen with these.
     ProbeDetails,
-    /// On paper, of a structure that nobody had looked at when constants were chosen.
+    /// On paper, of a structure for which the predictor has no term.
     HeldOut,
     /// With a needle for its optimum.
     Needle,
@@ -39,7 +39,7 @@ pub(crate) enum Group {
     Workers,
     /// On paper, with more threads than contexts.
     Crowded,
-    /// The same, not looked at before the search for them was done.
+    /// The same, of other sizes than those that the search was made with.
     CrowdedHeldOut,
     /// On paper, on cores of two kinds.
     Hybrid,
@@ -102,7 +102,7 @@ pub(crate) const NOISES: [f64; 3] = [0.0, 0.002, 0.01];
 /// Workloads on paper: demands drawn from fixed seeds, with noise alternating between 0, 0.2 and 1
 /// %. Most have 24 threads on an 8x2x4 processor, every seventh 6 and every seventh 12. Number 9
 /// has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each
-/// other otherwise, from [`SEEN`] on in ways that were not looked at before.
+/// other otherwise, from [`SEEN`] on in ways that the predictor has no term for.
 pub(crate) fn on_paper(saved: &SavedResults) -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
     pinwise_lab::parallel::each(&numbers, |number| Case::on_paper(*number, saved))
