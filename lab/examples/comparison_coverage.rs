@@ -1,6 +1,6 @@
 //! How often the interval of a gain misses the truth, in simulated last comparisons of two ways.
 //! Intervals come from means, or from ranks as in `threads` and `tune`. Prints the table of
-//! docs/method/threads.md ("Fresh windows"). Takes some seconds in a release build.
+//! docs/method/threads.md ("Fresh windows"). Takes a minute of CPU time in a release build.
 //!
 //! A comparison looks at its gains and ends as a search with `--within 1%` does. The time of
 //! `--budget` is 100 rounds. On the quiet machine windows differ by normal noise. On the others,

@@ -189,15 +189,19 @@ fn compare(
     Ok(Compared { fitted, searched, parameter, same_choice, same_reason: reason == row.stop })
 }
 
+/// The rows of Table IV that the description of ferret was fitted to: up to this n.
+const FITTED_STAGES: u32 = 15;
+
 /// Table IV and the model: busy (USR and SYS) and LOCK per stage.
 fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
     let program = ModelProgram::built_in("ferret")?;
     println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
     println!(
-        "| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | \
-         speed-up |"
+        "| threads | n | load busy % | load LOCK % | vector USR % | vector LOCK % | rank USR % | \
+         rank LOCK % | speed-up | how |"
     );
-    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
+    let mut others = Vec::new();
     for fields in thread_reinforcer::rows(table) {
         let paper = |index: usize| {
             fields
@@ -206,22 +210,34 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
                 .ok_or("a line is too short")
         };
         let n = paper(1)? as u32;
-        let stage = |role| thread_reinforcer::stage(platform, &program, n, role);
-        let ((load, _), (vector, vector_lock), (rank, rank_lock)) =
-            (stage("load")?, stage("vector")?, stage("rank")?);
+        // Both columns of a stage.
+        let stage = |role: &str, first: usize| {
+            let (busy, lock) = thread_reinforcer::stage(platform, &program, n, role)?;
+            let both = format!("{} / {busy:.0} | {} / {lock:.0}", paper(first)?, paper(first + 1)?);
+            Ok::<_, Box<dyn Error>>(both)
+        };
+        let (load, load_lock) = thread_reinforcer::stage(platform, &program, n, "load")?;
+        let (vector, rank) = (stage("vector", 9)?, stage("rank", 11)?);
         let (speedup, ..) = thread_reinforcer::speedups(platform, &program, n)?;
         println!(
-            "| {} | {n} | {:.0} / {load:.0} | {} / {vector:.0} | {} / {vector_lock:.0} | {} / \
-             {rank:.0} | {} / {rank_lock:.0} | {} / {speedup:.1} |",
+            "| {} | {n} | {:.0} / {load:.0} | {} / {load_lock:.0} | {vector} | {rank} | {} / \
+             {speedup:.1} | {} |",
             fields[0],
             paper(2)? + paper(3)?,
-            fields[9],
-            fields[10],
-            fields[11],
-            fields[12],
+            paper(4)?,
             fields[15],
+            if n <= FITTED_STAGES { "fitted" } else { "free" },
         );
+        let (segment, extract, out) =
+            (stage("segment", 5)?, stage("extract", 7)?, stage("out", 13)?);
+        others.push(format!("| {} | {n} | {segment} | {extract} | {out} |", fields[0]));
     }
+    println!(
+        "\nThe other stages of ferret, paper / model:\n\n| threads | n | segment USR % | segment \
+         LOCK % | extract USR % | extract LOCK % | out USR % | out LOCK % |\n| ---: | ---: | \
+         ---: | ---: | ---: | ---: | ---: | ---: |\n{}",
+        others.join("\n")
+    );
     Ok(())
 }
 

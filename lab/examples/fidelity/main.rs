@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release -p pinwise-lab --example fidelity -- ../shared/published [SECTION]
 
+mod headline;
 mod instances;
 mod microbenchmarks;
 mod paths;
@@ -37,6 +38,9 @@ fn print() -> Result<(), Box<dyn Error>> {
     if only.is_none() {
         println!("{INTRODUCTION}");
     }
+    if wanted("headline") {
+        println!("{}", headline::section(&folder)?);
+    }
     if wanted("instances") {
         println!("{}", instances::section()?);
     }
@@ -60,8 +64,8 @@ This command prints this page:
 cargo run --release -p pinwise-lab --example fidelity -- ../shared/published
 ```
 
-Add `instances`, `microbenchmarks` or `pipelines` to print one section. The first takes eight
-minutes of a processor.
+Add `headline`, `instances`, `microbenchmarks` or `pipelines` to print one section. `instances`
+takes eight minutes of a processor.
 
 [simulator.md](simulator.md) explains the model. It says which of its numbers the papers print and
 which follow from their figures. The last sections have the choices of Thread Reinforcer on the

@@ -1,11 +1,14 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of
 //! docs/method/prediction.md.
 //!
-//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [PROGRAM…]` runs 6 and 24 threads
-//! on the simulated UltraSPARC T2. The default programs are the paper's nine IPFwd programs. DIR
-//! stores the measurements, so that they are not repeated. These are the full tables, all
-//! assignments of 6 threads, and random ones of 24. A climb from the best by the full tables
-//! follows. Everything is seeded: the same text comes out again.
+//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [gains] [PROGRAM…]` runs 6 and 24
+//! threads on the simulated UltraSPARC T2. With `gains`, it compares with other ways to place 6 to
+//! 24 threads instead. The default programs are the paper's nine IPFwd programs. A program takes
+//! 2.5 to 5 minutes of CPU time. DIR stores the measurements, so that they are not repeated. These
+//! are the full tables, all assignments of 6 threads, and random ones of 24. A climb from the best
+//! by the full tables follows. Everything is seeded: the same text comes out again.
+
+mod gains;
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
@@ -77,15 +80,19 @@ struct Known {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [PROGRAM…]")?);
+    let mut arguments = std::env::args().skip(1).peekable();
+    let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [gains] [PROGRAM…]")?);
     std::fs::create_dir_all(&folder)?;
+    let compares_ways = arguments.next_if(|word| word == "gains").is_some();
     let named = |name: String| {
         PacketProgram::named(&name)
             .ok_or("there is no such program; pinwise workload --list names them")
     };
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { PacketProgram::ALL[..9].to_vec() } else { programs };
+    if compares_ways {
+        return print_gains(&programs, &folder);
+    }
     println!(
         "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | \
          top 5 | check: held | best of {RANDOM} random | of these alone, full: top 1, top 5 | \
@@ -93,10 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for pipeline in programs {
-        let processor = Processor::model("ultrasparc-t2")?;
-        let machine = processor.machine();
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let study = Study { pipeline, processor, machine, tree, folder: folder.clone() };
+        let study = Study::new(pipeline, &folder)?;
         let tables = study.tables()?;
         for instances in [2, 8] {
             study.compare(&tables, instances)?;
@@ -105,7 +109,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The gains as soon as they are known, then the selection phase.
+fn print_gains(programs: &[PacketProgram], folder: &Path) -> Result<(), Box<dyn Error>> {
+    println!("{}", gains::HEADING);
+    let mut selection = vec![gains::Selection::heading()];
+    for &pipeline in programs {
+        let study = Study::new(pipeline, folder)?;
+        let tables = study.tables()?;
+        for instances in gains::INSTANCES {
+            let (row, gains::Selection(rows)) = study.gains(&tables, instances)?;
+            println!("{row}");
+            selection.extend(rows);
+        }
+    }
+    println!("\n{}", selection.join("\n"));
+    Ok(())
+}
+
 impl Study {
+    fn new(pipeline: PacketProgram, folder: &Path) -> Result<Self, Box<dyn Error>> {
+        let processor = Processor::model("ultrasparc-t2")?;
+        let machine = processor.machine();
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        Ok(Self { pipeline, processor, machine, tree, folder: folder.to_owned() })
+    }
+
     fn testbed(&self, instances: usize, seed: u64) -> Result<SimulatedTestbed, Box<dyn Error>> {
         let (processor, machine, programs) =
             (self.processor.clone(), self.machine.clone(), vec![self.pipeline; instances]);
