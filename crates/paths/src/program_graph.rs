@@ -4,7 +4,7 @@
 //! indirect jump within a function gets an edge. A place that other functions jump to becomes an
 //! entry. A place right behind a call is neither: control returns there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::binary::Binary;
 use crate::fragments::Branch;
@@ -56,6 +56,8 @@ impl ProgramGraph {
     pub fn new(binary: &Binary, branches: impl Iterator<Item = Branch>) -> Self {
         let mut seen: BTreeMap<usize, ObservedEdges> = BTreeMap::new();
         let mut returns: Vec<(usize, u64)> = Vec::new();
+        // Most were seen often, and decoding takes longer than finding that out.
+        let branches: HashSet<Branch> = branches.collect();
         for Branch { from, to } in branches {
             let (source, target) = (binary.function_at(from), binary.function_at(to));
             let kind = source.map(|function| {

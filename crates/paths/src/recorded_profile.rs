@@ -14,7 +14,6 @@ use pinwise_topology::Random;
 use crate::accuracy::HOT;
 use crate::binary::{Binary, BinaryError, Function};
 use crate::exports::preaggregated_text;
-use crate::fragments::Fragments;
 use crate::path::{Path, PathEnd};
 use crate::profile::{PathMethod, PathProfile};
 use crate::program_graph::ProgramGraph;
@@ -321,11 +320,13 @@ impl RecordedProfile {
         let most = |branches: u64| std::cmp::Reverse(branches);
         binaries.sort_by_key(|binary| most(binary.branches));
         unread.sort_by_key(|binary| most(binary.branches));
-        let windows = |fragments: &Fragments| fragments.total() as f64;
+        let windows: Vec<f64> =
+            binaries.iter().map(|binary| binary.seen.fragments.total() as f64).collect();
         let of_all: f64 = binaries
             .iter()
-            .flat_map(|it| {
-                it.profile.paths.iter().map(|path| path.count * windows(&it.seen.fragments))
+            .zip(&windows)
+            .map(|(it, windows)| {
+                it.profile.paths.iter().map(|path| path.count * windows).sum::<f64>()
             })
             .sum();
         // BOLT's text has no samples: each of its branches stands for itself.
@@ -335,8 +336,7 @@ impl RecordedProfile {
         };
         let mut groups = BTreeMap::new();
         let mut paths = Vec::new();
-        for (number, binary) in binaries.iter().enumerate() {
-            let windows = windows(&binary.seen.fragments);
+        for (number, (binary, windows)) in binaries.iter().zip(windows).enumerate() {
             for path in &binary.profile.paths {
                 let share = path.count * windows / of_all;
                 let scale = share / path.share;

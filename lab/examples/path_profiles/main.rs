@@ -240,13 +240,21 @@ impl Tables {
             Row { depth, ..Row::mean("mean", &rows) }.print();
         }
         let series = |title: &str, columns: &[u64], rows: Vec<(&str, &[Found])>| {
-            println!("\n{title} {columns:?}: fragments, paths; accuracy of expand, likelihood\n");
+            println!("\n{title} {columns:?}: fragments, paths\n");
             for (name, row) in &rows {
                 print!("| {name} |");
                 row.iter().for_each(|it| print!(" {:.0}, {:.0} |", it.fragments, it.paths));
                 println!();
             }
-            print!("| mean accuracy |");
+            println!("\n{title} {columns:?}: accuracy of expand, likelihood\n");
+            for (name, row) in &rows {
+                print!("| {name} |");
+                for Found { expand, likelihood, .. } in *row {
+                    print!(" {:.1}, {:.1} |", 100.0 * expand, 100.0 * likelihood);
+                }
+                println!();
+            }
+            print!("| mean |");
             for column in 0..columns.len() {
                 let mean = |value: fn(&Found) -> f64| {
                     100.0 * rows.iter().map(|row| value(&row.1[column])).sum::<f64>()
