@@ -347,7 +347,7 @@ fn what_cannot_be_read_is_refused_on_one_line_with_a_remedy() {
         (&["/"], "it is a directory"),
         (&[&make("empty", b"")], "no recording of branches: give a perf.data"),
         (&[&make("elf", b"\x7fELF\x02\x01\x01")], "no recording of branches: give a perf.data"),
-        (&[&make("words", b"some words\n")], "no branch records: record with"),
+        (&[&make("words", b"some words\n")], "no line has a branch record: print them with"),
         (&[&make("short", b"PERFILE2\x68\0\0\0")], "short"),
         (&[&text, "--binary", "missing"], "cannot read missing: there is no such file"),
         (&[&text, "--binary", "/dev/zero"], "it is no regular file"),

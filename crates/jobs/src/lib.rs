@@ -25,7 +25,7 @@
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `custom_testbed`.
 //! - On several nodes: `open_subject/on_nodes` is the coordinator, `node_worker` the other side.
-//! - Paths of a program: `record_branches` has perf record its branches, `paths` reads them.
+//! - Paths of a program: `branch_recorder` has perf record its branches, `paths` reads them.
 //! - Using a plan: `apply`. Before anything is changed: `leftovers`.
 //! - Results: `stored_campaign`, `stored_question`, `plan_file`, `no_plan`, `delete`,
 //!   `output_check`, `error`.
@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod branch_recorder;
 mod calibrate;
 mod campaign_run;
 mod characterize;
@@ -59,7 +60,6 @@ mod placement_request;
 mod plan_file;
 mod prepare_placement;
 mod profiling_cost;
-mod record_branches;
 mod resume_check;
 mod select;
 mod service_number;
@@ -75,6 +75,7 @@ pub use apply::{
     AppliedPlan, ApplyError, ApplyOptions, HeldProgram, MissingThreads, NumberOutcome, PlanEvent,
     PlanEvents, PlannedRun, PlannedStart, Preview, StartOptions, Unplaced, preview_undo,
 };
+pub use branch_recorder::{BranchesRecorded, RecordError, RecordRequest, record_branches};
 pub use calibrate::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::record_count;
 pub use characterize::{
@@ -105,7 +106,6 @@ pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
-pub use record_branches::{BranchesRecorded, RecordError, RecordRequest, record_branches};
 pub use select::{SelectAnswer, SelectRequest};
 pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest, SmtSimulation};
 pub use stored_question::{Named, measurement_budget, named_in};

@@ -50,6 +50,12 @@ pub enum BranchInputError {
     /// Its samples have no branch stacks.
     #[error("the recording has no branch records: record with `perf record -b -- COMMAND`")]
     NoBranchRecords,
+    /// A text without a branch stack, such as one of other fields.
+    #[error(
+        "no line has a branch record: print them with `perf script -F ip,brstack`, from what \
+         `perf record -b -- COMMAND` recorded"
+    )]
+    NoBranchesInText,
     /// All branch stacks are empty.
     #[error(
         "all branch records are empty: record with `perf record -b -- COMMAND` on a processor \
@@ -126,7 +132,7 @@ mod tests {
         for other in ["", " \n", "\x7fELF\x02\x01", "PK\x03\x04"] {
             assert!(matches!(branches(other), Err(BranchInputError::NotBranches)), "{other:?}");
         }
-        assert!(matches!(branches("any text"), Err(BranchInputError::NoBranchRecords)));
+        assert!(matches!(branches("any text"), Err(BranchInputError::NoBranchesInText)));
         assert!(matches!(branches("PERFILE2"), Err(BranchInputError::NotBranches)));
         assert!(matches!(branches("2ELIFREP12345678"), Err(BranchInputError::BigEndian)));
     }
@@ -136,6 +142,7 @@ mod tests {
         let all = [
             BranchInputError::NotBranches,
             BranchInputError::NoBranchRecords,
+            BranchInputError::NoBranchesInText,
             BranchInputError::EmptyBranchRecords,
             BranchInputError::NotDecoded,
             BranchInputError::NotConsecutive,

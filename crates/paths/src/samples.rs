@@ -5,7 +5,7 @@
 //!
 //! - The newest entry repeats the next one (seen on Intel): it is dropped unless the loop is short.
 //! - A branch leads into the kernel, or back: all fragments end, and the return starts another.
-//! - A branch leads into another binary, or back: each of the two has a fragment of its own.
+//! - A branch leads into another binary, or back: each of the two gets a fragment.
 //! - Code cannot have run straight from one entry to the next: another fragment starts.
 //! - A transaction aborted: the entry is no branch, and another fragment starts.
 //! - A branch belongs to a wrong speculation, or was not taken: it is dropped.

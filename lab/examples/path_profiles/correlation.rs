@@ -1,4 +1,4 @@
-//! Choices that go together: two branches of a path, of which the first tells the second.
+//! Branches that go together: the first of two branches of a path decides the second.
 
 use std::collections::BTreeMap;
 

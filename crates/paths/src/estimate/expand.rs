@@ -1,5 +1,6 @@
-//! The published method (the paper on hardware monitoring, section 3.2). A partial path grows as
-//! long as only one block can precede or follow it. It grows to a whole path, or stays out.
+//! The published method: T. Moseley and others, "Hardware monitoring for SMT scheduling and path
+//! profiles", section 3.2. A partial path grows as long as only one block can precede or follow it.
+//! It grows to a whole path, or stays out.
 
 use std::collections::{BTreeMap, HashMap};
 

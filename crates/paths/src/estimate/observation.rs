@@ -1,7 +1,7 @@
 //! Partial paths that fragments show, and how much each fragment counts.
 //!
-//! A record is sampled after a number of instructions. The longer the code after the last branch of
-//! a fragment runs, the more likely the fragment is sampled. After that, the next branch replaces
+//! A record is sampled after a number of instructions. The code after the last branch of a fragment
+//! may run long. Then a sample is more likely to fall there. After that, the next branch replaces
 //! the oldest. Each window of the stream of branches should have the same chance. So a fragment
 //! counts with the inverse of that length. The record does not contain it. But the same branch
 //! comes earlier in other fragments. They show the mean length of code after it.

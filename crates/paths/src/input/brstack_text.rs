@@ -62,7 +62,10 @@ pub fn read_brstack_text(input: impl BufRead) -> Result<BranchRecording, BranchI
         has_begun = true;
         sums.add(process.unwrap_or_default(), start.address, &stack);
     }
-    finished(sums)
+    match finished(sums) {
+        Err(BranchInputError::NoBranchRecords) => Err(BranchInputError::NoBranchesInText),
+        result => result,
+    }
 }
 
 /// What stands before a branch stack.
@@ -321,10 +324,10 @@ mod tests {
     fn what_is_no_branch_stack_is_an_error() {
         let error = |text: &str| read_brstack_text(text.as_bytes()).unwrap_err();
         let none = "    401015\n    401016\n";
-        assert!(matches!(error(none), BranchInputError::NoBranchRecords));
+        assert!(matches!(error(none), BranchInputError::NoBranchesInText));
         // `-F brstacksym`.
         let symbols = "    401015  main+0x20/main+0x10/P/-/-/0\n";
-        assert!(matches!(error(symbols), BranchInputError::NoBranchRecords));
+        assert!(matches!(error(symbols), BranchInputError::NoBranchesInText));
         for cut in ["0x401020/", "0x401020/0x401010", "0x401020/0x401010/P/-", "0x1/0x2/?/-/-"] {
             let text = format!("\n          401015 0x401020/0x401010/P/-/-/0 {cut}\n");
             assert!(matches!(error(&text), BranchInputError::BadLine { line: 2 }), "{cut}");

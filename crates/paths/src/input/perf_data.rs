@@ -9,6 +9,9 @@
 //! record after the end of a round is older than the newest of the round before it. Records wait
 //! for that, so that a mapping is known before the first sample in it. The input is read once, from
 //! front to back. The reader does not trust a stated length before it has the bytes.
+//!
+//! The crate `linux-perf-data` reads such files, too. It passes over branch stacks, panics on a
+//! build id that is too long, and reserves whatever length a header states. So it is not used.
 
 mod compressed;
 #[cfg(test)]
