@@ -39,7 +39,7 @@ const SEVERAL_VERSIONS: [&str; 4] = ["shlex", "syn", "thiserror", "thiserror-imp
 fn dependencies_have_known_licences_and_sources() {
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform"])
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform"])
         .arg(platform)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
