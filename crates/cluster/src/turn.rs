@@ -1,11 +1,14 @@
-//! A node measures real programs for one worker of a store at a time.
+//! A host of `--on ssh:` measures real programs for one worker of a store at a time.
 //!
 //! A coordinator that is killed may be resumed while its workers still run: they end what they
-//! measure first. The new worker of a node waits for its turn, until the earlier one has put
+//! measure first. The new worker of a host waits for its turn, until the earlier one has put
 //! everything back. Its turn is a socket with an abstract name: it needs no file, and the kernel
-//! gives the name back when the process and its guardian have ended, however they end.
+//! gives the name back when the process has ended, however it ends. Slurm gives a node to one job
+//! at a time, so its workers need no turn.
 //!
-//! *Limit.* The name counts within one host and one network namespace.
+//! *Limits.* The name counts within one host and one network namespace. Other stores and users have
+//! other turns, and so has a host that is named twice. After a `kill -9` of the worker itself, its
+//! guardian may still put things back when the next worker begins.
 
 use crate::launch::fnv1a;
 use std::io;

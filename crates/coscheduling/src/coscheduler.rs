@@ -50,11 +50,13 @@ pub enum CoscheduleRuleError {
     /// The model is of another CPU, or needs an event that is not counted.
     #[error(transparent)]
     Model(#[from] CounterModelError),
+    /// Every weight is 0.
+    #[error("every weight is 0, so all pairs would be equal: give one with --weight EVENT=NUMBER")]
+    NoWeight,
     /// Every published value would be 0.
     #[error(
-        "the published value needs cycles and one of L2 misses, front-end misses, floating point \
-         operations and branches, and this processor counts too few of them for pinwise: use \
-         --rule seen, or see pinwise doctor"
+        "the published value needs cycles and an event that it weighs, and this processor counts \
+         too few of them for pinwise: use --rule seen, or see pinwise doctor"
     )]
     NothingToWeigh,
     /// The model needs an event.
@@ -93,6 +95,9 @@ impl CoscheduleRule {
             Self::Seen => Ok(Vec::new()),
             Self::Published(rule) => {
                 let weighed = rule.weights.events();
+                if weighed.is_empty() {
+                    return Err(CoscheduleRuleError::NoWeight);
+                }
                 let missing: Vec<CounterEvent> =
                     weighed.iter().copied().filter(is_missing).collect();
                 if is_missing(&CounterEvent::Cycles) || missing.len() == weighed.len() {

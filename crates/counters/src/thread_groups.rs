@@ -220,9 +220,10 @@ fn counts_between(
     }
     let mut counted: f64 = 1.0;
     let whole = parts.into_iter().filter_map(|(event, parts)| {
-        let (count, share) = whole(parts)?;
-        counted = counted.min(share);
-        Some((event, count))
+        let whole = whole(parts);
+        // An event that never had a turn was counted in no part of the time.
+        counted = counted.min(whole.map_or(0.0, |(_, share)| share));
+        whole.map(|(count, _)| (event, count))
     });
     EventCounts { seconds, counts: whole.collect(), counted }
 }

@@ -295,6 +295,9 @@ impl PreviewBasis {
 /// The quanta that a preview counts in, also those whose moves it does not show.
 const WATCHED: usize = 40;
 
+/// Longer quanta are watched for this long after those that are shown.
+const WATCHED_FOR: Duration = Duration::from_secs(5);
+
 /// A move that a co-scheduler would make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewedMove {
@@ -339,10 +342,14 @@ pub fn preview_cosched(
     if caller.interrupt.came() {
         return Err(JobError::nothing_measured(true));
     }
-    // A few quanta do not show how well one predicts the next.
-    let mut seen = shown.len();
-    while basis.is_counted() && seen < WATCHED && !caller.interrupt.came() {
-        testbed.preview(moves).map_err(coschedule_error)?;
+    // A few quanta do not show how well one predicts the next. Programs may end meanwhile.
+    let (mut seen, begin) = (shown.len(), Instant::now());
+    while basis.is_counted()
+        && seen < WATCHED
+        && begin.elapsed() < WATCHED_FOR
+        && !caller.interrupt.came()
+        && testbed.preview(moves).is_ok()
+    {
         seen += 1;
     }
     let counters = testbed.counters();

@@ -134,6 +134,7 @@ pub fn serve_as_worker(
     let ends = (&caller.interrupt, ABANDONED);
     let mut held = None;
     serve(input, output, version, host, ends, |request, session| {
+        let begin = Instant::now();
         let request = serde_json::from_value(request);
         if let (Ok(request), Some(turn), None) = (&request, turn, &held)
             && WorkerRequest::is_real(request)
@@ -145,7 +146,7 @@ pub fn serve_as_worker(
         }
         match request {
             Ok(WorkerRequest::Place { mut request, threads, left, from }) => {
-                let until = left.and_then(|left| Instant::now().checked_add(left));
+                let until = left.and_then(|left| begin.checked_add(left));
                 let opening = Opening { threads, until, ..Opening::default() };
                 let entered = from.map(|from| from.enter()).transpose();
                 let opened = entered.and_then(|path| {
@@ -200,10 +201,10 @@ fn wait_for_turn(name: &str, interrupt: &Interrupt) -> Result<NodeTurn, JobError
         match taken {
             Some(turn) => return Ok(turn),
             None if interrupt.came() || begin.elapsed() > TURN => {
-                return Err(JobError::failed(
+                return Err(JobError::failed(format!(
                     "another worker of this store still measures there: wait for its campaign, or \
-                     end it there with pkill -f 'pinwise worker'",
-                ));
+                     end it there with pkill -f 'worker --turn {name}'"
+                )));
             }
             None => std::thread::sleep(Duration::from_millis(50)),
         }

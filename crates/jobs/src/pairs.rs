@@ -159,6 +159,9 @@ pub struct PairsRequest {
     pub question: PairsQuestion,
     /// The programs.
     pub programs: PairedPrograms,
+    /// Whether a model of the pairs is saved: then commands are counted while they run alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub saves_model: bool,
     /// The name of the level that two programs share; the closest by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
@@ -294,7 +297,7 @@ impl PairsRequest {
     /// Nothing counts their events, or they are too few.
     pub fn check_saves_model(&self) -> Result<(), JobError> {
         self.programs.check_counted("--save-model")?;
-        self.open_counters(true)?;
+        self.open_counters()?;
         let programs = self.programs.commands().len();
         if programs < CounterModel::LEAST_PROGRAMS {
             return Err(JobError::usage(CounterModelError::TooFew { programs }));
@@ -302,22 +305,20 @@ impl PairsRequest {
         Ok(())
     }
 
-    /// The counters of this machine, for commands that run here. `None`: there are none, and
-    /// nothing needs them, or each program has a recording.
+    /// The counters of this machine, for commands that run here. `None`: nothing needs them, or
+    /// each program has a recording. To read them costs runs alone a little, and pairs nothing, so
+    /// they are not read for their own sake.
     ///
     /// # Errors
-    /// They are `needed`, and cannot be used.
-    fn open_counters(&self, needed: bool) -> Result<Option<Box<dyn CountSource>>, JobError> {
+    /// They are needed, and cannot be used.
+    fn open_counters(&self) -> Result<Option<Box<dyn CountSource>>, JobError> {
         let PairedPrograms::Commands { commands, .. } = &self.programs else { return Ok(None) };
         let recorded = |one: usize| self.question.recorded.iter().any(|has| has.program == one);
-        if self.on.is_some() || (0..commands.len()).all(recorded) {
+        let needed = self.saves_model || self.question.model.is_some();
+        if !needed || self.on.is_some() || (0..commands.len()).all(recorded) {
             return Ok(None);
         }
-        let instead = "or give --counts PROGRAM=FILE for each, which perf stat -x, -I wrote";
-        match counters(instead) {
-            Err(error) if needed => Err(error),
-            source => Ok(source.ok()),
-        }
+        counters("or give --counts PROGRAM=FILE for each, which perf stat -x, -I wrote").map(Some)
     }
 
     /// Refuses a model that needs an event that nothing counted.
@@ -360,7 +361,7 @@ impl PairsRequest {
             (None, PairedPrograms::Commands { commands, limit }) => {
                 let names = self.programs.names();
                 let share = self.question.share(names.len());
-                let counts = self.open_counters(self.question.model.is_some())?;
+                let counts = self.open_counters()?;
                 self.check_events(counts.as_deref())?;
                 let run = PairedRuns { path, limit: *limit, share, counts };
                 Box::new(open_commands(commands, names, cpus, run, &caller.interrupt)?)

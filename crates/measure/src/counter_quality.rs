@@ -10,9 +10,9 @@ pub struct CounterQuality {
     /// The share of the CPU time in which the least counted event was counted: the mean over all
     /// quanta. It is 1 if counters took no turns. Otherwise counts are scaled.
     pub counted: f64,
-    /// The quanta of all threads.
+    /// The quanta, of all threads or of a program as a whole.
     pub quanta: u64,
-    /// By event per cycle. Events of few quanta are left out.
+    /// By event, per cycle; without cycles, per second. Events of few quanta are left out.
     pub autocorrelation: BTreeMap<CounterEvent, QuantumAutocorrelation>,
 }
 

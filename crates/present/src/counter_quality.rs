@@ -9,11 +9,11 @@ pub fn counter_sentences(quality: &CounterQuality) -> Vec<String> {
     let noun = if quality.quanta == 1 { "quantum" } else { "quanta" };
     let quanta = format!("{} {noun}", figures::count(quality.quanta));
     let turns = if quality.counted > 0.999 {
-        format!("Counters took no turns in {quanta} of all threads.")
+        format!("Counters took no turns in {quanta}.")
     } else {
         format!(
             "Counters took turns: the least counted event was counted in {} of the CPU time, over \
-             {quanta} of all threads. Counts are scaled.",
+             {quanta}. Counts are scaled.",
             percent(quality.counted)
         )
     };
@@ -28,7 +28,7 @@ pub fn counter_sentences(quality: &CounterQuality) -> Vec<String> {
     let sums = quality.autocorrelation.values().any(|event| event.six.is_some());
     let correlate = (!each.is_empty()).then(|| {
         format!(
-            "Autocorrelation of counts per cycle from one quantum to the next{}: {}. Near 1, a \
+            "Autocorrelation of the rates of events from one quantum to the next{}: {}. Near 1, a \
              quantum predicts the next one well.",
             if sums { " (of sums of six quanta)" } else { "" },
             each.join(", ")
@@ -59,6 +59,6 @@ mod tests {
         assert!(said.contains("sums of six quanta): instructions 0.93 (0.81), L2 misses 0.92."));
         quality = CounterQuality { counted: 1.0, quanta: 1, ..CounterQuality::default() };
         let said = counter_sentences(&quality);
-        assert_eq!(said, ["Counters took no turns in 1 quantum of all threads."]);
+        assert_eq!(said, ["Counters took no turns in 1 quantum."]);
     }
 }

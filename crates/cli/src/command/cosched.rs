@@ -182,11 +182,12 @@ fn weight(text: &str) -> Result<(WeighedEvent, f64), String> {
         let event = WeighedEvent::from_str(name.trim(), true);
         event.map_err(|_| format!("there is no event '{}': use one of {}", name.trim(), names()))
     };
-    let (name, weight) = text
-        .split_once('=')
-        .ok_or_else(|| format!("give an event and its weight, as in l2_misses=4: {}", names()))?;
+    let (name, weight) = text.split_once('=').ok_or_else(|| {
+        format!("give an event and its weight, as in l2_misses=4. Events: {}", names())
+    })?;
     let number = weight.trim().parse().ok().filter(|weight: &f64| weight.is_finite());
-    let number = number.ok_or_else(|| format!("'{}' is no number, as 4 or 0.5", weight.trim()))?;
+    let number =
+        number.ok_or_else(|| format!("'{}' is no number such as 4 or 0.5", weight.trim()))?;
     Ok((known(name)?, number))
 }
 

@@ -177,6 +177,7 @@ impl Pairs {
             recorded.push(one);
         }
         Ok(PairsRequest {
+            saves_model: self.save_model.is_some(),
             question: PairsQuestion {
                 budget: self.budget.unwrap_or(usual),
                 confidence: self.confidence,

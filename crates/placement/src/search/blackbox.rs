@@ -6,8 +6,8 @@
 //! 3. The measurement of the best predicted (the *selection phase* of blackbox-scheduler.txt,
 //!    section 3.1.3). The best N of them are measured, and others that need fewer assumptions. Of
 //!    those predicted alike, the ones with the fewest co-runners come first
-//!    ([`pinwise_prediction::BlackBox::selected`]). [`FinalistRule::Top`] measures the best N only,
-//!    as published. Without N, the first [`FIRST`] are measured.
+//!    ([`pinwise_prediction::BlackBox::selected`]). With N, [`FinalistRule::Top`] measures
+//!    the best N only, as published. Without N, the first [`FIRST`] are measured.
 //!    The scatter of measurements about predictions says which others may be as good
 //!    ([`crate::blackbox_forecast::reach`]). Those are measured too, [`MOST`] at most.
 //!
