@@ -327,10 +327,18 @@ impl SearchCost {
             .filter(|(_, record)| record.outcome.is_ok())
             .map(|((end, begin), record)| (end.saturating_sub(begin), record.trial.effort.windows))
             .collect();
-        let mut windows: Vec<Duration> =
-            took.iter().map(|&(took, windows)| took.div_f64(windows.max(1.0))).collect();
-        windows.sort_unstable();
-        let median = windows.get(windows.len() / 2).copied().unwrap_or_default();
+        let median = |all: &mut dyn Iterator<Item = (Duration, f64)>| {
+            let mut all: Vec<Duration> =
+                all.map(|(took, windows)| took.div_f64(windows.max(1.0))).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).copied().unwrap_or_default()
+        };
+        let mut measured = records.iter().filter_map(|record| {
+            let measured = record.outcome.as_ref().ok()?;
+            Some((measured.duration, record.trial.effort.windows))
+        });
+        // On several nodes most results are there before their turn, and take no time then.
+        let median = median(&mut took.iter().copied()).max(median(&mut measured));
         let beyond = |&(took, windows): &(Duration, f64)| {
             let usual = median.mul_f64(windows.max(1.0));
             (!usual.is_zero() && took > STALL * usual).then(|| took - usual)
@@ -403,7 +411,7 @@ mod tests {
     #[test]
     fn a_measurement_in_which_the_machine_stood_still_is_told_from_slow_ones() {
         // The seconds at which each measurement ended.
-        let stalled = |measured: bool, last_windows: f64, ends: &[u64]| {
+        let stalled_of = |own: Duration, measured: bool, last_windows: f64, ends: &[u64]| {
             let record = |(index, &end): (usize, &u64)| Record {
                 number: 0,
                 trial: Trial {
@@ -415,7 +423,7 @@ mod tests {
                     },
                 },
                 outcome: match measured {
-                    true => Ok(Measurement::new(1.0, Duration::ZERO)),
+                    true => Ok(Measurement::new(1.0, own)),
                     false => Err(MeasureError::interrupted()),
                 },
                 elapsed: Duration::from_secs(end),
@@ -424,12 +432,18 @@ mod tests {
             assert_eq!(cost.time.as_secs(), ends.last().copied().unwrap_or(0));
             cost.stalled.as_secs()
         };
+        let stalled = |measured, last_windows, ends: &[u64]| {
+            stalled_of(Duration::ZERO, measured, last_windows, ends)
+        };
         assert_eq!(stalled(true, 1.0, &[1, 2, 92, 93, 94]), 89);
         assert_eq!(stalled(true, 1.0, &[1, 2, 12, 13, 14]), 0, "ten times the median");
         let ends = &[1, 2, 3, 23];
         assert_eq!([1.0, 20.0].map(|windows| stalled(true, windows, ends)), [19, 0]);
         assert_eq!(stalled(false, 1.0, &[1, 2, 92, 93, 94]), 0, "failures take any time");
         assert_eq!((stalled(true, 1.0, &[0, 0, 5]), stalled(true, 1.0, &[])), (0, 0));
+        // On two nodes, every second result is there before its turn.
+        let ends = &[20, 20, 40, 40, 60, 60, 61];
+        assert_eq!(stalled_of(Duration::from_secs(20), true, 1.0, ends), 0);
     }
 
     #[test]
