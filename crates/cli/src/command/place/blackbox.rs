@@ -22,7 +22,7 @@ pub(crate) struct BlackBoxArguments {
     /// Measure N predicted ones [default: all likely]
     #[arg(long, value_name = "N", value_parser = top, hide_short_help = true)]
     top: Option<usize>,
-    /// Choose them `varied`, or the `top` of the prediction [default: varied]
+    /// Choose `varied` ones, or the `top` [default: varied]
     #[arg(
         long,
         value_name = "RULE",
