@@ -545,8 +545,14 @@ mod tests {
         assert_eq!(without, Ok(vec![FrontEndMisses, CounterEvent::FpOperations]));
         for events in [&[Cycles, Instructions][..], &[L2Misses, Branches]] {
             let error = check(published(), "cpu", events).unwrap_err();
-            assert!(error.contains("needs cycles and one of") && error.contains("--rule seen"));
+            assert!(error.contains("needs cycles and an event") && error.contains("--rule seen"));
         }
+        let mut nothing = PublishedRule::default();
+        let weights = &mut nothing.weights;
+        (weights.l2_misses, weights.front_end_misses) = (0.0, 0.0);
+        (weights.fp, weights.branches, weights.instructions) = (0.0, 0.0, 0.0);
+        let error = check(CoscheduleRule::Published(nothing), "cpu", &[Cycles]).unwrap_err();
+        assert!(error.contains("every weight is 0"), "{error}");
         let predicted = || CoscheduleRule::Predicted(Box::new(model()));
         assert_eq!(check(predicted(), "cpu", &[Cycles, L2Misses]), Ok(Vec::new()));
         let error = check(predicted(), "cpu", &[Cycles]).unwrap_err();
