@@ -7,7 +7,7 @@
 
 use pinwise_campaign::{Store, private_folder};
 use pinwise_jobs::data_folder;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -42,10 +42,19 @@ fn is_known(folder: &Path, store: &Store) -> bool {
     let list = folder.join(LIST);
     let listed = || {
         let line = line(&store.token()?, &path)?;
-        let list = fs::read_to_string(&list).ok().filter(|_| owned(&list))?;
-        Some(list.lines().any(|known| known == line))
+        let known = read(&list).ok().filter(|_| owned(&list))?;
+        Some(known.lines().any(|known| known == line))
     };
     is_inside(folder, &path) || listed() == Some(true)
+}
+
+/// The list, between two changes of it.
+fn read(list: &Path) -> io::Result<String> {
+    let mut file = File::open(list)?;
+    file.lock_shared()?;
+    let mut known = String::new();
+    file.read_to_string(&mut known)?;
+    Ok(known)
 }
 
 fn is_inside(folder: &Path, path: &Path) -> bool {
@@ -70,9 +79,11 @@ fn list(folder: &Path, token: &str, store: &Path) -> io::Result<()> {
         path.is_some_and(|path| path != new && (same || path.exists()))
     };
     let lines: Vec<&str> = known.lines().filter(stays).chain([line.as_str()]).collect();
+    let new = lines.join("\n") + "\n";
+    // A process that is killed here leaves no list without stores.
     file.rewind()?;
-    file.set_len(0)?;
-    file.write_all((lines.join("\n") + "\n").as_bytes())
+    file.write_all(new.as_bytes())?;
+    file.set_len(new.len() as u64)
 }
 
 /// The path of a file without links, also of one that is gone.
@@ -120,5 +131,23 @@ mod tests {
         fs::remove_file(at("a b.db")).unwrap();
         list(&open("second.db"));
         assert_eq!(lines(), 1, "the file that is gone is gone from the list");
+    }
+
+    #[test]
+    fn a_store_is_known_while_others_are_listed() {
+        let [folder, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let folder = folder.path();
+        let [own, other] =
+            ["own.db", "other.db"].map(|name| Store::open(&elsewhere.path().join(name)).unwrap());
+        list(folder, &own.token().unwrap(), own.path()).unwrap();
+        let (token, other) = (other.token().unwrap(), other.path());
+        std::thread::scope(|scope| {
+            let lists = scope.spawn(|| {
+                (0..1000).for_each(|_| list(folder, &token, other).unwrap());
+            });
+            while !lists.is_finished() {
+                assert!(is_known(folder, &own));
+            }
+        });
     }
 }
