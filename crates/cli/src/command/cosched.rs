@@ -40,7 +40,7 @@ const PREVIEWED: usize = 5;
     group = ArgGroup::new("programs").args(["pid", "tree", "cgroup"]).required(true),
     after_help = "Examples:
   pinwise cosched --pid 4242 --pid 4243
-  pinwise cosched --cgroup /sys/fs/cgroup/batch --objective throughput --budget 30m
+  pinwise cosched --cgroup /sys/fs/cgroup/batch --budget 30m
   pinwise cosched --tree 4242 --metric 'file:progress:done=([0-9]+)'
   pinwise cosched --tree 4242 --dry-run"
 )]
@@ -66,7 +66,7 @@ pub(crate) struct Cosched {
         conflicts_with = "metric"
     )]
     rule: CoscheduleRuleArgument,
-    /// Use the model in this file, for --rule model. `pairs --save-model` writes it
+    /// Use this model, which `pairs --save-model` wrote
     #[arg(long, value_name = "FILE", required_if_eq("rule", "model"))]
     model: Option<PathBuf>,
     /// Set a weight of --rule published, as in l2_misses=4,front_end_misses=1,fp=1,branches=2
@@ -95,7 +95,7 @@ pub(crate) struct Cosched {
     /// Use only these contexts, as in 0-3,8
     #[arg(long, value_name = "LIST", help_heading = "Target")]
     cpus: Option<String>,
-    /// End after a time such as 10m [default: when the programs end]
+    /// End after this time [default: when the programs end]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Target")]
     budget: Option<Duration>,
     /// Set the confidence of the verdict
