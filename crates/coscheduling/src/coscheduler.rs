@@ -411,13 +411,7 @@ mod tests {
             .map(|one| (one.to_string(), counts(one, 1.0, if many(one) { 0.05 } else { 0.001 })))
             .collect();
         let keeps = |one, other| if many(one) && many(other) { 0.5 } else { 0.9 };
-        let pairs: Vec<TrainingPair> = (0..10)
-            .flat_map(|one| (one..10).map(move |other| [one, other]))
-            .map(|[one, other]| TrainingPair {
-                programs: [one, other],
-                kept: [keeps(one, other), keeps(other, one)],
-            })
-            .collect();
+        let pairs = TrainingPair::all(10, keeps);
         CounterModel::fit("cpu", &[CounterEvent::L2Misses], &programs, &pairs).unwrap()
     }
 

@@ -55,6 +55,19 @@ pub struct TrainingPair {
     pub kept: [f64; 2],
 }
 
+impl TrainingPair {
+    /// Each pair of so many programs, also with itself. `kept` says what the first program keeps
+    /// of its speed beside the second one.
+    pub fn all(programs: usize, kept: impl Fn(usize, usize) -> f64) -> Vec<Self> {
+        let all = (0..programs).flat_map(|one| (one..programs).map(move |other| [one, other]));
+        all.map(|[one, other]| Self {
+            programs: [one, other],
+            kept: [kept(one, other), kept(other, one)],
+        })
+        .collect()
+    }
+}
+
 /// A fitted model. One that was stored is read with all checks, also inside a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredModel")]
@@ -524,13 +537,7 @@ pub(crate) mod fixture {
 
         /// Each pair of the first `count` programs.
         pub(crate) fn pairs(&self, count: usize) -> Vec<TrainingPair> {
-            let with = |one| (one..count).map(move |other| [one, other]);
-            let all = (0..count).flat_map(with);
-            all.map(|[one, other]| TrainingPair {
-                programs: [one, other],
-                kept: [self.kept[one][other], self.kept[other][one]],
-            })
-            .collect()
+            TrainingPair::all(count, |one, other| self.kept[one][other])
         }
 
         pub(crate) fn model(&self, count: usize) -> CounterModel {

@@ -135,9 +135,9 @@ pub fn serve_as_worker(
     let mut held = None;
     serve(input, output, version, host, ends, |request, session| {
         let begin = Instant::now();
-        let request = serde_json::from_value(request);
+        let request = serde_json::from_value::<WorkerRequest>(request);
         if let (Ok(request), Some(turn), None) = (&request, turn, &held)
-            && WorkerRequest::is_real(request)
+            && request.is_real()
         {
             match wait_for_turn(turn, &caller.interrupt) {
                 Ok(turn) => held = Some(turn),

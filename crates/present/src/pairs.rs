@@ -342,6 +342,20 @@ mod tests {
     use pinwise_coscheduling::PairsQuestion;
     use pinwise_coscheduling::PairsVerdict::{Alone, Incomplete, Paired, Undecided};
 
+    /// Findings of a finished campaign on a quiet machine, whose programs share cores by two.
+    fn findings<'a>(outcome: &'a PairsOutcome, names: &'a [String]) -> PairsFindings<'a> {
+        PairsFindings {
+            outcome,
+            names,
+            commands: names,
+            confidence: 0.95,
+            busy: false,
+            unfinished: false,
+            model: None,
+            width: 2,
+        }
+    }
+
     #[test]
     fn each_verdict_says_what_to_do() {
         let names = ["a", "b", "c"].map(str::to_owned);
@@ -357,18 +371,7 @@ mod tests {
                 Paired | Undecided => Some(pairing(0, 2, 1)),
             };
             outcome.rival = (verdict == Undecided).then(|| pairing(0, 1, 2));
-            let (outcome, names) = (&outcome, &names[..]);
-            let commands = names;
-            let findings = PairsFindings {
-                outcome,
-                names,
-                commands,
-                confidence: 0.95,
-                busy: false,
-                unfinished: false,
-                model: None,
-                width: 2,
-            };
+            let findings = findings(&outcome, &names);
             [vec![findings.verdict()], findings.sentences()].concat().join(" ")
         };
         let over = "over a random pairing (95 % interval";
@@ -432,18 +435,7 @@ mod tests {
             (outcome.verdict, outcome.apart) = (verdict, vec![0]);
             outcome.pairing = (verdict != Incomplete)
                 .then(|| Pairing { pairs: vec![], alone: (0..programs).collect() });
-            let (outcome, names, commands) = (&outcome, &names[..], &names[..]);
-            let confidence = 0.95;
-            let findings = PairsFindings {
-                outcome,
-                names,
-                commands,
-                confidence,
-                busy,
-                unfinished,
-                model: None,
-                width: 2,
-            };
+            let findings = PairsFindings { busy, unfinished, ..findings(&outcome, &names) };
             [vec![findings.verdict()], findings.sentences()].concat().join(" ")
         };
         let quiet = said(3, Alone, false, false);
@@ -474,16 +466,7 @@ mod tests {
         };
         let mut outcome = PairsOutcome::of(&[], 3, &PairsQuestion::default());
         outcome.pairs = vec![pair([0, 0], [0, 0]), pair([0, 1], [2, 2]), pair([0, 2], [0, 0])];
-        let findings = PairsFindings {
-            outcome: &outcome,
-            names: &names,
-            commands: &names,
-            confidence: 0.95,
-            busy: false,
-            unfinished: false,
-            model: Some(&model),
-            width: 2,
-        };
+        let findings = PairsFindings { model: Some(&model), ..findings(&outcome, &names) };
         assert_eq!(findings.groups(), None, "two share the level");
         assert_eq!(PairsFindings { width: 4, ..findings }.groups(), None, "a pair is unknown");
         let cells = [1, 2].map(|other| findings.cell(0, other).unwrap());
@@ -514,16 +497,7 @@ mod tests {
         let said = |pairs: Vec<PairOutcome>, busy| {
             let mut outcome = PairsOutcome::of(&[], 5, &PairsQuestion::default());
             (outcome.pairs, outcome.apart) = (pairs, vec![4]);
-            let findings = PairsFindings {
-                outcome: &outcome,
-                names: &names,
-                commands: &names,
-                confidence: 0.95,
-                busy,
-                unfinished: false,
-                model: None,
-                width: 2,
-            };
+            let findings = PairsFindings { busy, ..findings(&outcome, &names) };
             findings.kept_apart()
         };
         let two = vec![
@@ -564,16 +538,7 @@ mod tests {
             })
             .collect();
         let said = |width| {
-            let findings = PairsFindings {
-                outcome: &outcome,
-                names: &names,
-                commands: &names,
-                confidence: 0.95,
-                busy: false,
-                unfinished: false,
-                model: None,
-                width,
-            };
+            let findings = PairsFindings { width, ..findings(&outcome, &names) };
             findings.sentences().join(" ")
         };
         assert!(!said(2).contains("In such groups"));

@@ -80,10 +80,10 @@ impl PairsTestbed {
         let mask = affinity::get(Tid(0))?;
         let (machine, leaves) = common_contexts(machine, "pinwise", &mask)?;
         let (names, programs): (Vec<String>, Vec<Launch>) = programs.into_iter().unzip();
-        let programs_count = programs.len();
         let thread = |(instance, name): (usize, &String)| Thread::new(name, name, instance);
         let threads = names.iter().enumerate().map(thread).collect();
         Ok(Self {
+            series: vec![QuantumSeries::default(); names.len()],
             programs,
             workload: Workload { name: names.join(", "), threads },
             names,
@@ -95,7 +95,6 @@ impl PairsTestbed {
             leaves,
             unit: Unit::cost("s"),
             counts: None,
-            series: vec![QuantumSeries::default(); programs_count],
         })
     }
 

@@ -16,7 +16,7 @@ const VARIANTS: usize = 9;
 const REPEATS: usize = 2;
 const WINDOW: SimulatedWindow = SimulatedWindow { cycles: 300_000, starts: 1 };
 
-/// Most cores that so many threads can use: even over these is even over the whole processor.
+/// The most cores that these threads can use. Even over these is even over the whole processor.
 const MOST_CORES: usize = 3 * INSTANCES;
 
 /// What the assignments of one program do.

@@ -1,4 +1,4 @@
-//! Branches that go together: the first of two branches of a path decides the second.
+//! Branches that go together. Of two branches of a path, the first one decides the second one.
 
 use std::collections::BTreeMap;
 

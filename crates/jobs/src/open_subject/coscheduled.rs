@@ -216,13 +216,7 @@ mod tests {
             .map(|one| (one.to_string(), counts(if many(one) { 0.05 } else { 0.001 })))
             .collect();
         let keeps = |one, other| if many(one) && many(other) { 0.5 } else { 0.9 };
-        let pairs: Vec<TrainingPair> = (0..10)
-            .flat_map(|one| (one..10).map(move |other| [one, other]))
-            .map(|[one, other]| TrainingPair {
-                programs: [one, other],
-                kept: [keeps(one, other), keeps(other, one)],
-            })
-            .collect();
+        let pairs = TrainingPair::all(10, keeps);
         CounterModel::fit(cpu, &[CounterEvent::L2Misses], &programs, &pairs).unwrap()
     }
 
@@ -252,7 +246,9 @@ mod tests {
         let Ok((_, cores)) = shared_contexts(&machine, None) else {
             return pinwise_synthetic::lacking("two contexts that share a level");
         };
-        let Some(siblings) = cores.into_iter().find(|core| core.len() >= 2) else { return };
+        let Some(siblings) = cores.into_iter().find(|core| core.len() >= 2) else {
+            return pinwise_synthetic::lacking("two contexts that share a level");
+        };
         let cpus = format!("{},{}", siblings[0], siblings[1]);
         assert!(contexts.contains(&(siblings[0] as u32)));
         let busy = Busy::start(4);
