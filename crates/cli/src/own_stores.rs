@@ -48,7 +48,7 @@ fn is_known(folder: &Path, store: &Store) -> bool {
     is_inside(folder, &path) || listed() == Some(true)
 }
 
-/// The list, between two changes of it.
+/// Reads the list while nobody changes it.
 fn read(list: &Path) -> io::Result<String> {
     let mut file = File::open(list)?;
     file.lock_shared()?;
@@ -80,7 +80,7 @@ fn list(folder: &Path, token: &str, store: &Path) -> io::Result<()> {
     };
     let lines: Vec<&str> = known.lines().filter(stays).chain([line.as_str()]).collect();
     let new = lines.join("\n") + "\n";
-    // A process that is killed here leaves no list without stores.
+    // If it is killed in between, the list is not empty.
     file.rewind()?;
     file.write_all(new.as_bytes())?;
     file.set_len(new.len() as u64)

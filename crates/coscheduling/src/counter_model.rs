@@ -56,8 +56,8 @@ pub struct TrainingPair {
 }
 
 impl TrainingPair {
-    /// Each pair of so many programs, also with itself. `kept` says what the first program keeps
-    /// of its speed beside the second one.
+    /// All pairs of this many programs. Each program is paired with itself, too. `kept` is the
+    /// share of its speed that the first program keeps beside the second one.
     pub fn all(programs: usize, kept: impl Fn(usize, usize) -> f64) -> Vec<Self> {
         let all = (0..programs).flat_map(|one| (one..programs).map(move |other| [one, other]));
         all.map(|[one, other]| Self {

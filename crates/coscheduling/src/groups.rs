@@ -2,11 +2,11 @@
 //!
 //! **Problem.** Runs show pairs. The groups of four of 24 programs are 10,626.
 //!
-//! **Method.** A program keeps a share of its speed beside each other program of its group. The
+//! **Method.** Beside each other program of its group, a program keeps a share of its speed. The
 //! product of these shares is what it keeps in the group. This is an *estimate*: it takes the
 //! effects of neighbours for independent. The groups are as few as hold all programs, and as even
-//! as can be. Their weighted speed-ups have the largest sum that swaps of two programs reach from
-//! several begins. That is a local search, which may miss the best.
+//! as can be. Two programs are swapped as long as that raises the sum of the weighted speed-ups.
+//! This begins several times, and the best end counts. Such a local search may miss the best.
 //!
 //! **Limits.** A resource that two programs fill, such as the bus, is lost once, and the product
 //! counts it twice. So the estimate is rather too low there. Three small working sets may fit a

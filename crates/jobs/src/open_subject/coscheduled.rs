@@ -243,9 +243,7 @@ mod tests {
     fn each_rule_decides_by_the_counts_and_one_without_its_events_is_refused() {
         let machine = whole_machine().unwrap();
         let contexts: Vec<u32> = machine.allowed.iter().map(|cpu| cpu.0).collect();
-        let Ok((_, cores)) = shared_contexts(&machine, None) else {
-            return pinwise_synthetic::lacking("two contexts that share a level");
-        };
+        let cores = shared_contexts(&machine, None).map_or_else(|_| Vec::new(), |(_, cores)| cores);
         let Some(siblings) = cores.into_iter().find(|core| core.len() >= 2) else {
             return pinwise_synthetic::lacking("two contexts that share a level");
         };
