@@ -38,9 +38,12 @@ pub enum NodeLoss {
     /// The name is unknown.
     #[error("no host has this name: check --on and ~/.ssh/config")]
     HostUnknown,
-    /// ssh does not know the key of the host, or another one.
-    #[error("its host key is unknown or has changed: log in once with ssh {0}, and check the key")]
+    /// ssh does not know the key of the host.
+    #[error("its host key is unknown: log in once with ssh {0}, and check the key")]
     HostKeyUnknown(String),
+    /// ssh knows another key of the host.
+    #[error("its host key has changed: if that is right, run ssh-keygen -R {0} and log in once")]
+    HostKeyChanged(String),
     /// ssh has no key that the host accepts.
     #[error("no permission to log in without a password: set up a key (ssh-copy-id {0})")]
     NotPermitted(String),
@@ -58,6 +61,9 @@ pub enum NodeLoss {
     /// The program cannot be copied to it.
     #[error("pinwise cannot be copied to it ({0}): check the space in ~/.cache there")]
     NotCopied(String),
+    /// There is no Slurm, only its programs.
+    #[error("Slurm has no configuration here: log in where sinfo works, or use --on ssh:HOST")]
+    NoSlurm,
     /// Slurm has no such partition.
     #[error("Slurm has no partition {0}: sinfo lists them")]
     NoPartition(String),
@@ -103,7 +109,10 @@ pub enum NodeLoss {
     #[error("it cannot be told what to measure: {0}")]
     TooMuch(FrameError),
     /// The connection ended.
-    #[error("the connection was lost ({})", .0.as_deref().unwrap_or("without a word"))]
+    #[error(
+        "the connection was lost ({}): check the node and the network",
+        .0.as_deref().unwrap_or("without a word")
+    )]
     Gone(Option<String>),
     /// It sent what is no message.
     #[error("it sent {0}: something prints on its standard output, such as a login script")]
@@ -433,9 +442,8 @@ pub(crate) fn of_ssh(host: &str, said: &str) -> NodeLoss {
     let has = |words: &str| said.to_lowercase().contains(words);
     let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
     match () {
-        () if has("host key") || has("host identification") => {
-            NodeLoss::HostKeyUnknown(host.to_owned())
-        }
+        () if has("host identification has changed") => NodeLoss::HostKeyChanged(host.to_owned()),
+        () if has("host key") => NodeLoss::HostKeyUnknown(host.to_owned()),
         () if has("permission denied") || has("too many authentication failures") => {
             NodeLoss::NotPermitted(host.to_owned())
         }
@@ -449,6 +457,7 @@ fn of_slurm(partition: Option<&str>, own: &OwnProgram, said: &str) -> NodeLoss {
     let has = |words: &str| said.to_lowercase().contains(words);
     let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
     match () {
+        () if has("could not establish a configuration source") => NodeLoss::NoSlurm,
         () if has("invalid partition") => {
             NodeLoss::NoPartition(partition.unwrap_or("(the default)").to_owned())
         }
@@ -521,7 +530,11 @@ mod tests {
                  Host key verification failed.",
                 "ssh h1",
             ),
-            ("@  WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!  @", "host key"),
+            (
+                "@  WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!  @\n\
+                 Host key verification failed.",
+                "ssh-keygen -R h1",
+            ),
             ("me@h1: Permission denied (publickey,password).", "ssh-copy-id h1"),
             ("ssh: connect to host h1 port 22: Connection refused", "Connection refused"),
             ("", "says nothing"),
@@ -545,6 +558,8 @@ mod tests {
         assert!(why(missing).contains("share"), "{}", why(missing));
         let denied = "srun: error: Unable to allocate resources: Access/permission denied";
         assert!(why(denied).contains("permission denied"), "{}", why(denied));
+        let none = "srun: fatal: Could not establish a configuration source";
+        assert!(why(none).contains("--on ssh:HOST"), "{}", why(none));
     }
 
     #[test]

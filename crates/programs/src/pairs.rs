@@ -8,7 +8,7 @@
 //! times a second. Threads that live for less than that may be missed. Counts per cycle need no
 //! more than a fair sample.
 
-use pinwise_counters::{CountSource, QuantumSeries, RunCounts};
+use pinwise_counters::{CountError, CountSource, QuantumSeries, RunCounts};
 use pinwise_figures::duration;
 use pinwise_linux::{
     Exit, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, RealtimeClass, TargetError,
@@ -59,6 +59,8 @@ struct PairSide {
     /// The threads that were counted last, and when.
     counted: (Vec<ThreadId>, Instant),
     counts: RunCounts,
+    /// Why a thread could not be counted, the first time.
+    uncounted: Option<CountError>,
 }
 
 impl PairsTestbed {
@@ -110,9 +112,16 @@ impl PairsTestbed {
         let living = family_threads(&[side.running.pid()]);
         let mut threads = living.clone();
         threads.extend(side.counted.0.iter().filter(|&thread| !living.contains(thread)));
-        // A thread that cannot be read takes no count from the others.
-        let read = source.read(&threads).into_iter().filter_map(|one| one.ok().flatten());
-        let read: Vec<EventCounts> = read.collect();
+        let mut read: Vec<EventCounts> = Vec::new();
+        for counts in source.read(&threads) {
+            match counts {
+                Ok(counts) => read.extend(counts),
+                // A thread that cannot be read takes no count from the others.
+                Err(error) => {
+                    side.uncounted.get_or_insert(error);
+                }
+            }
+        }
         side.counted = (living, Instant::now());
         let quantum = side.counts.take(&read, &source.events());
         // What is read at the end of a run is shorter.
@@ -184,6 +193,7 @@ impl PairsTestbed {
                     instance,
                     counted: (Vec::new(), Instant::now()),
                     counts: RunCounts::default(),
+                    uncounted: None,
                 }),
                 Err(error) => {
                     self.end(sides)?;
@@ -299,13 +309,18 @@ impl Testbed for PairsTestbed {
         let begin = Instant::now();
         let mut sides = self.begin(setting)?;
         let done = self.follow(&mut sides);
-        let alone = match &sides[..] {
-            [side] => side.counts.total().cloned().map(|counts| (side.instance, counts)),
-            _ => None,
-        };
+        let (mut alone, mut uncounted) = (None, None);
+        if let [side] = &mut sides[..] {
+            alone = side.counts.total().cloned().map(|counts| (side.instance, counts));
+            uncounted = side.uncounted.take().map(|error| (side.name.clone(), error));
+        }
         let ended = self.end(sides);
         done?;
         let seconds = ended?;
+        if let (None, Some((name, error))) = (&alone, uncounted) {
+            let message = format!("nothing of {name} could be counted: {error}");
+            return Err(MeasureError::new(Retry::Never, message));
+        }
         let first = seconds.first().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64);
         let performance = first.map_or(0.0, |mean| 1.0 / mean);
         let measured = Measurement::new(performance, begin.elapsed());

@@ -1,7 +1,7 @@
 //! Programs alone and in pairs, with counters that are emulated.
 
 use crate::programs::*;
-use pinwise_counters::{CountSource, ThreadCounts, UncountedEvent};
+use pinwise_counters::{CountError, CountSource, ThreadCounts, UncountedEvent};
 use pinwise_linux::{Launch, ThreadId};
 use pinwise_measure::{
     AccompaniedRuns, CounterEvent, Effort, EventCounts, Interrupt, PinnedInstance, Setting, Testbed,
@@ -68,4 +68,38 @@ fn a_program_alone_is_counted_with_its_children_and_a_pair_is_not() {
     assert!(cycles > quality.quanta as f64 * 1e6, "{counts:?} in {quality:?}");
     let both = measure(&[0, 1]);
     assert!(both.counts.is_empty() && both.counters.is_empty(), "{both:?}");
+}
+
+/// Counts nothing.
+struct UncountedSource;
+
+impl CountSource for UncountedSource {
+    fn events(&self) -> Vec<CounterEvent> {
+        vec![CounterEvent::Cycles]
+    }
+
+    fn uncounted(&self) -> Vec<UncountedEvent> {
+        Vec::new()
+    }
+
+    fn read(&mut self, threads: &[ThreadId]) -> Vec<ThreadCounts> {
+        threads.iter().map(|_| Err(CountError::Busy)).collect()
+    }
+}
+
+#[test]
+fn a_program_of_which_nothing_can_be_counted_fails_with_the_reason() {
+    let launch =
+        Launch { program: "sleep".into(), arguments: vec!["0.2".into()], ..Launch::default() };
+    let limit = Duration::from_secs(60);
+    let programs = vec![("one".to_owned(), launch)];
+    let mut testbed = PairsTestbed::new(programs, &machine(), limit, Interrupt::default()).unwrap();
+    let setting = Setting::Profile(vec![PinnedInstance { instance: 0, leaves: vec![0] }]);
+    assert!(testbed.measure(&setting, Effort::default()).is_ok(), "nobody asks for counts");
+    testbed.count(Box::new(UncountedSource));
+    let error = testbed.measure(&setting, Effort::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("nothing of one could be counted") && error.contains("EBUSY"),
+        "{error}"
+    );
 }
