@@ -181,14 +181,14 @@ mod tests {
             let (truth, space) = crowded("2x2x2", 5, &mut random);
             let performance = |found: Assignment| truth.predict(found.leaves());
             let cool = |_| performance(draw(&truth, &space, 1e-4, 60_000, &mut random));
-            let by_cooling: Vec<f64> = (0..5).map(cool).collect();
+            let by_cooling: Vec<f64> = (0..3).map(cool).collect();
             let search =
                 |_| performance(highest(&truth, &space, &instances(5), 60_000, &mut random));
-            let ends: Vec<f64> = (0..5).map(search).collect();
+            let ends: Vec<f64> = (0..3).map(search).collect();
             let best = ends.iter().chain(&by_cooling).copied().fold(0.0, f64::max);
             let reach = |ends: &[f64]| ends.iter().filter(|end| **end > 0.999 * best).count();
             (searched, cooled) = (searched + reach(&ends), cooled + reach(&by_cooling));
         }
-        assert!(searched >= 8 && searched > cooled, "{searched} {cooled}");
+        assert!(searched >= 5 && searched > cooled, "{searched} {cooled}");
     }
 }

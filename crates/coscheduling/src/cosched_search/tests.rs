@@ -94,7 +94,7 @@ fn simulate(
 #[test]
 fn what_gains_nothing_is_switched_off_and_seldom_taken_for_a_gain() {
     let mut wrong = 0;
-    let searches = 400;
+    let searches = 160;
     for seed in 0..searches {
         let question = CoschedQuestion { seed, ..question(true) };
         let (_, outcome) = simulate(&question, seed, 0.1, 400, &|_, _| [1.0, 1.0]);
@@ -108,7 +108,7 @@ fn what_gains_nothing_is_switched_off_and_seldom_taken_for_a_gain() {
 /// A weight that depends on the unpinned period alone would show a gain in most searches.
 #[test]
 fn demand_that_varies_is_no_gain() {
-    let (mut wrong, searches) = (0, 200);
+    let (mut wrong, searches) = (0, 100);
     for seed in 0..searches {
         let question = CoschedQuestion { seed, ..question(true) };
         let speeds = &|_, _| [1.0, 1.0];
