@@ -183,6 +183,7 @@ fn what_cannot_be_co_scheduled_is_refused_on_one_line_and_a_dry_run_moves_nothin
     let dry = ["cosched", "--pid", &one, "--pid", &other, "--dry-run", "--json"];
     let document = json(&pinwise(dry));
     assert_eq!(document["quanta"].as_array().unwrap().len(), 5);
+    assert!(document["notes"].is_array(), "{document}");
     assert_eq!(targets.masks(), before);
     if !document["uncounted"].is_null() {
         let (code, line) = complaint(&["cosched", "--pid", &one, "--pid", &other], folder);

@@ -273,6 +273,8 @@ pub struct CoschedPreview {
     pub basis: PreviewBasis,
     /// How far the counts can be trusted. `None`: nothing was counted.
     pub counters: Option<CounterQuality>,
+    /// What would disturb a search.
+    pub notes: Vec<ProgramNote>,
 }
 
 /// What previewed moves go by.
@@ -352,8 +354,8 @@ pub fn preview_cosched(
     {
         seen += 1;
     }
-    let counters = testbed.counters();
-    Ok(CoschedPreview { level, quanta: shown, basis, counters })
+    let (counters, notes) = (testbed.counters(), testbed.notes());
+    Ok(CoschedPreview { level, quanta: shown, basis, counters, notes })
 }
 
 #[cfg(test)]

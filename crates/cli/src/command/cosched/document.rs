@@ -77,6 +77,7 @@ pub(super) struct PreviewJson<'a> {
     uncounted: Option<String>,
     counters: Option<&'a CounterQuality>,
     quanta: Vec<Vec<PreviewedMoveJson>>,
+    notes: Vec<Value>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +107,7 @@ impl<'a> PreviewJson<'a> {
             },
             counters: preview.counters.as_ref(),
             quanta: preview.quanta.iter().map(moves).collect(),
+            notes: tagged_program_notes(&preview.notes),
         }
     }
 }

@@ -58,15 +58,15 @@ pub(super) fn preview(preview: &CoschedPreview, width: usize) -> String {
             preview.level.name()
         ),
     );
-    let note = match &preview.basis {
+    let basis = match &preview.basis {
         PreviewBasis::Counted => None,
         PreviewBasis::Metric => {
             Some("threads are dealt at random; in a search --metric judges each split".to_owned())
         }
         PreviewBasis::Uncounted(error) => Some(format!("threads are dealt at random: {error}")),
     };
-    if let Some(note) = note {
-        sheet.paragraph("note: ", 6, &note);
+    for about in basis.into_iter().chain(preview.notes.iter().map(note)) {
+        sheet.paragraph("note: ", 6, &about);
     }
     for sentence in preview.counters.iter().flat_map(counter_sentences) {
         sheet.paragraph("", 0, &sentence);
