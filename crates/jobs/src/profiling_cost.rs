@@ -7,7 +7,6 @@ use crate::job::Caller;
 use crate::open_subject::{OpenSubject, open, this_machine};
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
-use num_bigint::BigUint;
 use pinwise_campaign::Store;
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::{MeasureError, Time, Workload};
@@ -24,9 +23,6 @@ use std::time::Duration;
 const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
-/// If one instance alone has this many assignments, the search itself says that there is no
-/// profile.
-const MOST_SAID: f64 = 1e6;
 
 /// Decides which level is core-local if the user named none: as characterized, or the usual one.
 ///
@@ -140,8 +136,8 @@ pub(crate) fn profiling_outlook(
         return Ok(None);
     };
     let count = ExperimentCount::new(&tree, &thread_kinds, &local).map_err(SearchError::Space)?;
-    let base = decimal(&count.base);
-    let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(None) };
+    let base = count.base as f64;
+    let Some(entries) = count.slowdown else { return Ok(None) };
     if let (Budget::Time(budget), Time::Real) = (question.budget, testbed.time()) {
         let affordable = PROFILE_SHARE * budget.as_secs_f64() / each_seconds;
         let least = base + Profiling::allowed(0.0, base, entries) as f64;
@@ -197,7 +193,7 @@ pub fn profiling_cost(
     let entries = count.slowdown.ok_or_else(|| {
         JobError::usage("too many experiments to count: give --core-local a smaller level")
     })?;
-    let alone = decimal(&count.base);
+    let alone = count.base as f64;
     let company = Profiling::allowed(profile.share, alone, entries) as f64;
     let here = here.map(|here| (alone + company) * here.as_secs_f64());
     let outlook = ProfilingOutlook { alone, company, each: each.as_secs_f64(), here };
@@ -237,11 +233,6 @@ fn profiled(
     let pipelines = programs.programs().iter().map(|program| modelled(program.name()));
     let workload = PacketProgram::workload(&pipelines.collect::<Result<Vec<_>, _>>()?);
     Ok((this_machine(request)?, workload, STARTING + request.period, None))
-}
-
-/// A number of experiments, as near as it can be.
-fn decimal(count: &BigUint) -> f64 {
-    count.to_string().parse().unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -19,8 +19,12 @@ pub struct BlackboxForecast {
     /// The source of that level.
     #[serde(deserialize_with = "value_or_text")]
     pub because: LevelSource,
-    /// Entries of the base time tables, all of them measured.
+    /// Entries of the base time tables that were measured: all, unless `sampled` says otherwise.
     pub base: usize,
+    /// The assignments of an instance alone, as a decimal number, for each program that has too
+    /// many to measure all. A model forecasts those that were not sampled.
+    #[serde(default)]
+    pub sampled: Vec<String>,
     /// Entries of the slowdown table that the workload has threads for.
     pub slowdown: usize,
     /// How many of these were measured. The others are interpolated.
@@ -75,6 +79,7 @@ impl BlackboxForecast {
             core_local: local.level().name().to_owned(),
             because: because.clone(),
             base: 0,
+            sampled: Vec::new(),
             slowdown: 0,
             measured: 0,
             ended: ProfilingEnd::Unended,

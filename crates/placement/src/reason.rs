@@ -199,6 +199,10 @@ pub enum StrategyReason {
         most: u64,
         /// All such experiments.
         of: u64,
+        /// The assignments of an instance alone, as a decimal number, for each program that has too
+        /// many to measure all: a sample is.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sampled: Vec<String>,
     },
     /// Any number of threads may share a context, since all such assignments fit the budget.
     AnyPerContext,

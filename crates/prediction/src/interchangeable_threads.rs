@@ -111,6 +111,21 @@ impl ThreadKinds {
         counts
     }
 
+    /// One instance of an application (which must exist) alone: its threads are numbered in the
+    /// order of [`Instance::threads`], and their kinds from 0.
+    pub(crate) fn alone(&self, application: usize) -> Self {
+        let roster = self.roster(application);
+        let first = roster.first().copied().unwrap_or_default();
+        let own = |kind: &&ThreadKind| kind.application == application;
+        let kind = |kind: &ThreadKind| ThreadKind { application: 0, ..kind.clone() };
+        Self {
+            kinds: self.kinds.iter().filter(own).map(kind).collect(),
+            kind_of: roster.iter().map(|kind| kind - first).collect(),
+            instances: vec![Instance { application: 0, threads: (0..roster.len()).collect() }],
+            applications: 1,
+        }
+    }
+
     /// The kinds of the threads of an application (which must exist), in the order of
     /// [`Instance::threads`].
     pub fn roster(&self, application: usize) -> Vec<usize> {

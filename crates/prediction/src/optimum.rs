@@ -109,7 +109,8 @@ impl BlackBox {
             }
         }
         let mut proof = Proof { upper, complete: false, nodes: 0 };
-        if going {
+        // Nothing is proven of what is only forecast, but that it is below the ceiling.
+        if going && !self.is_sampled() {
             let mut ask = |progress: &ProofProgress| {
                 go_on(&ProofProgress { steps: steps + progress.steps, ..*progress })
             };

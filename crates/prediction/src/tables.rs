@@ -4,6 +4,7 @@
 //! Source: blackbox-scheduler.txt. Start at `blackbox.rs`.
 
 pub(crate) mod base;
+pub(crate) mod base_forecast;
 pub(crate) mod blackbox;
 pub(crate) mod core_local;
 pub(crate) mod experiment;

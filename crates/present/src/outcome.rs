@@ -194,6 +194,9 @@ fn predicted(sheet: &mut LabelledLines, forecast: &BlackboxForecast, scale: &Sca
         "profile",
         &format!("{base} with one instance, {measured} of {slowdown} with a thread next to others"),
     );
+    if let Some(sampled) = sampled(&forecast.sampled) {
+        sheet.line("", &sampled);
+    }
     sheet.line("", &profiling_end(&forecast.ended));
     if forecast.checked > 0 {
         let error = figures::percent(forecast.error);
@@ -206,6 +209,17 @@ fn predicted(sheet: &mut LabelledLines, forecast: &BlackboxForecast, scale: &Sca
             ),
         );
     }
+}
+
+/// That of these numbers of assignments, one for each program, only samples were measured.
+fn sampled(assignments: &[String]) -> Option<String> {
+    let counts: Vec<String> = assignments.iter().map(|count| figures::group(count)).collect();
+    (!counts.is_empty()).then(|| {
+        format!(
+            "one instance has {} assignments: a sample was measured, a model forecasts the others",
+            counts.join(" and ")
+        )
+    })
 }
 
 /// Why profiling ended, as a clause.

@@ -126,12 +126,19 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             "climbing (--strategy) from the best of {start} random assignments: {} in all",
             group(assignments)
         ),
-        Is::BlackBoxAsked { base, level, because, most, of } => {
+        Is::BlackBoxAsked { base, level, because, most, of, sampled } => {
             let because = level_source(because);
             // An earlier version left it out where it decided nothing.
             let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
+            let sampled = if sampled.is_empty() {
+                String::new()
+            } else {
+                let counts: Vec<String> = sampled.iter().map(|count| group(count)).collect();
+                format!(" at most, a sample of {}", counts.join(" and "))
+            };
             format!(
-                "blackbox (--strategy). It profiles one instance alone ({base} experiments). It \
+                "blackbox (--strategy). It profiles one instance alone ({base} experiments\
+                 {sampled}). It \
                  profiles each thread with co-runners in its {level}{because}: at most {most} of \
                  {of} experiments. Then it measures the best predictions"
             )

@@ -135,7 +135,13 @@ impl Predicting {
             because: question.profile.core_local_because.clone(),
             most: self.profiling.most() as u64,
             of: entries as u64,
+            sampled: self.sampled(),
         }
+    }
+
+    /// How many assignments each instance alone has whose base time table is sampled.
+    fn sampled(&self) -> Vec<String> {
+        self.profiling.sampled().map(|base| base.count().to_string()).collect()
     }
 
     fn learn(&mut self, history: &History) {
@@ -255,8 +261,11 @@ impl Proposer for Predicting {
                 measured,
             })
         };
-        // If nothing says how measurements scatter, the instances alone give no bound.
-        let solo = Some(self.profiling.solo()).filter(|solo| solo.degrees > 0.0);
+        // If nothing says how measurements scatter, the instances alone give no bound. Nor if they
+        // may do better in an assignment that was not sampled.
+        let sampled = self.sampled();
+        let solo = Some(self.profiling.solo());
+        let solo = solo.filter(|solo| solo.degrees > 0.0 && sampled.is_empty());
         let sum = solo.map_or(0.0, |solo| solo.sum);
         let stray =
             solo.map_or(0.0, |solo| solo.noise * t_quantile(question.confidence, solo.degrees));
@@ -265,6 +274,7 @@ impl Proposer for Predicting {
             upper,
             exact: exact.unwrap_or_default(),
             base: self.profiling.base_measured(),
+            sampled,
             slowdown,
             measured: self.profiling.slowdown_measured(),
             ended: self.profiling.ended().cloned().unwrap_or(unended),

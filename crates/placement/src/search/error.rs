@@ -138,7 +138,6 @@ mod tests {
             SearchError::Local(no_level),
             SearchError::Local(CoreLocalError::Irregular { level }),
             SearchError::Profiling(ProfilingError::TooManyLayouts { kinds: 3, slots: 8, level }),
-            SearchError::Profiling(ProfilingError::TooManyAlone { threads: 9, count: "7".into() }),
         ] {
             let reason = LeftOutReason::Refused { error };
             let stored = serde_json::to_value(&reason).unwrap();

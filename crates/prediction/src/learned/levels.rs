@@ -40,20 +40,26 @@ impl Levels {
                 domains.push(level);
             }
         }
-        let one = Space::new(tree.clone(), 1, PerContext::Any);
-        let sort = |leaf: u32| {
-            one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0))
-        };
-        let mut sorts: Vec<usize> = (0..leaves).map(sort).collect();
-        let mut different = sorts.clone();
-        different.sort_unstable();
-        different.dedup();
-        sorts.iter_mut().for_each(|sort| *sort = different.binary_search(sort).unwrap_or_default());
-        Self { domains, most_domains: leaves as usize, sorts, sort_count: different.len() }
+        let sorts = context_sorts(tree);
+        let sort_count = sorts.iter().max().map_or(0, |last| last + 1);
+        Self { domains, most_domains: leaves as usize, sorts, sort_count }
     }
 
     /// Whether the domains of a level are single contexts, on which threads take turns.
     pub(crate) fn are_contexts(&self, level: usize) -> bool {
         self.domains[level].iter().max().is_some_and(|last| last + 1 == self.most_domains)
     }
+}
+
+/// What sort of context each leaf of `tree` is: those that are alike have one number, from 0.
+pub(crate) fn context_sorts(tree: &SharingTree) -> Vec<usize> {
+    let one = Space::new(tree.clone(), 1, PerContext::Any);
+    let first = |leaf: u32| {
+        one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0))
+    };
+    let firsts: Vec<usize> = (0..tree.leaves().len() as u32).map(first).collect();
+    let mut different = firsts.clone();
+    different.sort_unstable();
+    different.dedup();
+    firsts.iter().map(|first| different.binary_search(first).unwrap_or_default()).collect()
 }

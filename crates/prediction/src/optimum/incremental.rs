@@ -18,7 +18,8 @@ use std::collections::HashMap;
 /// same from the same entries.
 pub(crate) type AssignmentEntries = Vec<(usize, usize, Vec<(usize, usize)>)>;
 
-/// The number of a base entry and what it says; NaN if there is none.
+/// The number of a base entry, or its shape in a sampled table, and what it says; NaN if there is
+/// none.
 type Base = (usize, f64);
 
 /// By what a domain holds, layout and share of every slot.
@@ -216,10 +217,15 @@ impl<'a> Incremental<'a> {
             return;
         }
         let table = self.blackbox.base(application);
-        let name = table.name(&Assignment::new(leaves.to_vec()));
-        let next = self.names[application].len();
-        let value = table.named(&name).unwrap_or(f64::NAN);
-        let found = (*self.names[application].entry(name).or_insert(next), value);
+        let found = match table.sampled(leaves) {
+            Some((shape, value)) => (shape as usize, value.unwrap_or(f64::NAN)),
+            None => {
+                let name = table.name(&Assignment::new(leaves.to_vec()));
+                let next = self.names[application].len();
+                let value = table.named(&name).unwrap_or(f64::NAN);
+                (*self.names[application].entry(name).or_insert(next), value)
+            }
+        };
         if self.bases[application].len() >= MOST_KEPT {
             self.bases[application].clear();
         }

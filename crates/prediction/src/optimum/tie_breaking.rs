@@ -79,7 +79,8 @@ impl BlackBox {
         for (application, ways) in ways.iter_mut().enumerate() {
             for (name, value) in self.base(application).entries() {
                 let mut taken = vec![0; there.len()];
-                self.domains_of(name.leaves())
+                local
+                    .domains_of(name.leaves())
                     .into_iter()
                     .for_each(|domain| taken[local.build(domain)] += 1);
                 let way = ways.entry(taken).or_insert((value, name));
@@ -113,7 +114,7 @@ impl BlackBox {
         let mut free: Vec<usize> = (0..local.domains()).collect();
         for (instance, name) in self.thread_kinds().instances().iter().zip(names) {
             let mut own = BTreeMap::new();
-            for domain in self.domains_of(name.leaves()) {
+            for domain in local.domains_of(name.leaves()) {
                 let next =
                     free.iter().position(|free| local.build(*free) == local.build(domain))?;
                 own.insert(domain, local.leaves(free.remove(next)).start);
@@ -134,27 +135,10 @@ impl BlackBox {
     /// The same tables for assignments whose instances are spread over as many core-local domains
     /// as they can be. Others are predicted as 0.
     pub fn spread(&self) -> Self {
-        let bases = (0..self.thread_kinds().applications()).map(|application| {
-            let domains = |leaves: &[u32]| self.domains_of(leaves).len();
-            let most = self
-                .base(application)
-                .entries()
-                .map(|(name, _)| domains(name.leaves()))
-                .max()
-                .unwrap_or_default();
-            self.base(application).only(|name| domains(name.leaves()) == most)
-        });
-        Self::new(
-            self.thread_kinds().clone(),
-            self.local().clone(),
-            bases.collect(),
-            self.slowdown().clone(),
-        )
-    }
-
-    /// The core-local domains of some leaves.
-    fn domains_of(&self, leaves: &[u32]) -> BTreeSet<usize> {
-        leaves.iter().map(|leaf| self.local().domain_of(*leaf)).collect()
+        let applications = 0..self.thread_kinds().applications();
+        let bases =
+            applications.map(|application| self.base(application).spread(self.local())).collect();
+        Self::new(self.thread_kinds().clone(), self.local().clone(), bases, self.slowdown().clone())
     }
 
     /// Takes `count` assignments of those that are `ranked`, or predicted like the best of them:

@@ -6,21 +6,32 @@
 //! 4 have 49, and 6 have 1,526. Threads of an instance may have one role. Then assignments that
 //! differ by an exchange of them perform the same, and are one experiment.
 
-use crate::ThreadKinds;
+use crate::learned::levels::context_sorts;
+use crate::tables::base_forecast::BaseForecast;
+use crate::{CoreLocal, Learned, ThreadKinds};
 use num_bigint::BigUint;
-use pinwise_topology::{Assignment, PerContext, SharingTree, Space, SpaceError};
+use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, SpaceError};
 use std::collections::BTreeMap;
 
-/// Exchanges of threads, times assignments, that are gone through to find those that are one
-/// experiment.
-const MOST_EXCHANGES: u64 = 20_000_000;
+/// Most assignments that are listed. An application of eight threads has 74,376 on the UltraSPARC
+/// T2. Nobody measures more: at 2 s each, these take two days.
+const MOST_LISTED: u32 = 100_000;
+
+/// Most experiments of a table that is not listed: a sample.
+pub(crate) const SAMPLED: usize = 300;
 
 /// The assignments of one instance of one application, alone.
 #[derive(Clone, Debug)]
 pub struct BaseSpace {
     space: Space,
-    /// All orders in which threads of one kind can take each other's places.
-    exchanges: Vec<Vec<usize>>,
+    /// The kind of each thread, sorted.
+    roster: Vec<usize>,
+    /// Whether no two threads are of one kind.
+    distinct: bool,
+    /// By leaf: the domains around it, outermost first, each as its first leaf; then the leaf.
+    paths: Vec<Vec<usize>>,
+    /// What sort of context each leaf is.
+    sorts: Vec<usize>,
 }
 
 impl BaseSpace {
@@ -36,10 +47,18 @@ impl BaseSpace {
     ) -> Result<Self, SpaceError> {
         let roster = thread_kinds.roster(application);
         let space = Space::new(tree.clone(), roster.len(), PerContext::AtMost(per_context))?;
-        let exchanges = exchanges(&roster);
-        let affordable = space.count() * exchanges.len() <= BigUint::from(MOST_EXCHANGES);
-        let identity = || vec![(0..roster.len()).collect()];
-        Ok(Self { space, exchanges: if affordable { exchanges } else { identity() } })
+        let path = |leaf: u32| {
+            let around = tree.around(leaf).into_iter().rev();
+            let domains = around.map(|(_, leaves)| leaves.start as usize);
+            domains.chain([leaf as usize]).collect()
+        };
+        Ok(Self {
+            space,
+            distinct: roster.windows(2).all(|two| two[0] != two[1]),
+            roster,
+            paths: (0..tree.leaves().len() as u32).map(path).collect(),
+            sorts: context_sorts(tree),
+        })
     }
 
     /// How many assignments differ if every thread is distinct: the paper's number.
@@ -47,31 +66,128 @@ impl BaseSpace {
         self.space.count()
     }
 
-    /// How many experiments [`BaseSpace::experiments`] gives, counted without listing them if every
-    /// thread is distinct.
-    pub fn experiment_count(&self) -> BigUint {
-        if self.exchanges.len() == 1 { self.count() } else { self.experiments().count().into() }
+    /// Whether [`BaseSpace::experiments`] can be gone through: with every thread distinct, there
+    /// are no more than 100,000 assignments.
+    pub fn is_listed(&self) -> bool {
+        self.count() <= BigUint::from(MOST_LISTED)
     }
 
-    /// One assignment for each experiment. It is the first of those that differ only by exchanges
-    /// of interchangeable threads. Threads are in the order of [`crate::Instance::threads`].
+    /// How many experiments fill the table: all, or the most of a sample.
+    pub fn experiment_count(&self) -> usize {
+        if self.is_listed() { self.experiments().count() } else { SAMPLED }
+    }
+
+    /// One assignment for each experiment: one of those that differ only by exchanges of
+    /// interchangeable threads. Threads are in the order of [`crate::Instance::threads`].
     pub fn experiments(&self) -> impl Iterator<Item = Assignment> + '_ {
-        self.space.classes().filter(|class| self.exchanges.len() == 1 || self.name(class) == *class)
+        self.space.classes().filter(|class| self.distinct || self.name(class) == *class)
     }
 
-    /// What the table calls an assignment: the first of all that perform the same.
+    /// What the table calls an assignment. All that differ only by swaps of alike domains and
+    /// exchanges of interchangeable threads have one name.
     pub fn name(&self, assignment: &Assignment) -> Assignment {
-        let exchanged = |order: &Vec<usize>| {
-            let leaves = order.iter().map(|&thread| assignment.leaves()[thread]).collect();
-            self.space.canonical(&Assignment::new(leaves))
-        };
-        // There is always the order that exchanges nothing.
-        self.exchanges
-            .iter()
-            .map(exchanged)
-            .min()
-            .unwrap_or_else(|| self.space.canonical(assignment))
+        if self.distinct {
+            return self.space.canonical(assignment);
+        }
+        let mut threads = self.by_leaf(assignment.leaves());
+        self.arrange(0, &mut threads);
+        // Threads of one kind are numbered as they now come.
+        threads.sort_by_key(|(_, kind)| *kind);
+        let leaves = threads.into_iter().map(|(leaf, _)| leaf).collect();
+        self.space.canonical(&Assignment::new(leaves))
     }
+
+    /// The leaf and kind of each thread, by leaf.
+    fn by_leaf(&self, leaves: &[u32]) -> Vec<(u32, usize)> {
+        let mut threads: Vec<(u32, usize)> =
+            leaves.iter().copied().zip(self.roster.iter().copied()).collect();
+        threads.sort_unstable();
+        threads
+    }
+
+    /// Whether two leaves are in one domain at `depth`.
+    fn together(&self, depth: usize, a: u32, b: u32) -> bool {
+        self.paths[a as usize].get(depth) == self.paths[b as usize].get(depth)
+    }
+
+    /// Puts threads that share all domains above `depth` in an order that swaps of alike domains do
+    /// not change: domains by what they hold.
+    fn arrange(&self, depth: usize, threads: &mut [(u32, usize)]) {
+        let parts = threads.chunk_by(|a, b| self.together(depth, a.0, b.0));
+        let mut parts: Vec<Vec<(u32, usize)>> = parts.map(<[_]>::to_vec).collect();
+        for part in &mut parts {
+            if self.paths[part[0].0 as usize].len() > depth + 1 {
+                self.arrange(depth + 1, part);
+            }
+        }
+        parts.sort_by_cached_key(|part| self.shape_of_part(depth, part));
+        threads.copy_from_slice(&parts.concat());
+    }
+
+    /// A number that assignments of one name have in common, and no others but by a chance of 2^-64.
+    /// It takes less time than the name.
+    pub(crate) fn shape(&self, leaves: &[u32]) -> u64 {
+        self.shape_within(0, &self.by_leaf(leaves))
+    }
+
+    /// The shape of threads that share all domains above `depth`. A sum does not tell in which
+    /// order they come.
+    fn shape_within(&self, depth: usize, threads: &[(u32, usize)]) -> u64 {
+        let parts = threads.chunk_by(|a, b| self.together(depth, a.0, b.0));
+        parts.fold(depth as u64, |sum, part| {
+            sum.wrapping_add(mixed(self.shape_of_part(depth, part)))
+        })
+    }
+
+    /// The shape of threads in one domain at `depth`.
+    fn shape_of_part(&self, depth: usize, part: &[(u32, usize)]) -> u64 {
+        let leaf = part[0].0 as usize;
+        if self.paths[leaf].len() > depth + 1 {
+            return self.shape_within(depth + 1, part);
+        }
+        let kinds = part.iter().map(|(_, kind)| mixed(1 + *kind as u64));
+        kinds.fold(self.sorts[leaf] as u64, u64::wrapping_add)
+    }
+
+    /// An assignment drawn by chance, by its name. How often a thread goes next to the last is drawn
+    /// for each anew: some draws are spread over the machine, others crammed.
+    pub fn draw(&self, random: &mut Random) -> Assignment {
+        let tree = self.space.tree();
+        let capacity = match self.space.per_context() {
+            PerContext::AtMost(most) => most,
+            PerContext::Any => self.roster.len(),
+        };
+        let closeness = random.unit();
+        let mut room = vec![capacity; tree.leaves().len()];
+        let mut order: Vec<usize> = (0..self.roster.len()).collect();
+        random.shuffle(&mut order);
+        let mut leaves = vec![0; self.roster.len()];
+        for (placed, &thread) in order.iter().enumerate() {
+            let beside = order[..placed].last().filter(|_| random.unit() < closeness);
+            let domains =
+                beside.map(|last| tree.around(leaves[*last])).unwrap_or_default().into_iter();
+            let everywhere = 0..room.len() as u32;
+            let free: Option<Vec<u32>> = domains
+                .map(|(_, leaves)| leaves)
+                .chain([everywhere])
+                .map(|leaves| leaves.filter(|leaf| room[*leaf as usize] > 0).collect::<Vec<u32>>())
+                .find(|free| !free.is_empty());
+            // A space has room for every thread.
+            let Some(free) = free else { continue };
+            leaves[thread] = free[random.below(free.len() as u64) as usize];
+            room[leaves[thread] as usize] -= 1;
+        }
+        self.name(&Assignment::new(leaves))
+    }
+}
+
+/// Bits mixed so that each depends on all. See Steele, Lea and Flood, Fast Splittable Pseudorandom
+/// Number Generators, OOPSLA 2014, figure 14.
+fn mixed(bits: u64) -> u64 {
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// Performance of one instance alone, by assignment.
@@ -80,6 +196,8 @@ pub struct BaseTable {
     space: BaseSpace,
     values: BTreeMap<Assignment, f64>,
     best: f64,
+    /// For what was not measured, if only a sample was.
+    forecast: Option<BaseForecast>,
 }
 
 impl BaseTable {
@@ -102,23 +220,47 @@ impl BaseTable {
     /// A table of the performances of experiments.
     pub(crate) fn of(space: BaseSpace, values: BTreeMap<Assignment, f64>) -> Self {
         let best = values.values().copied().fold(f64::NEG_INFINITY, f64::max);
-        Self { space, values, best }
+        Self { space, values, best, forecast: None }
     }
 
-    /// The entries that `keep` picks.
-    pub(crate) fn only(&self, keep: impl Fn(&Assignment) -> bool) -> Self {
-        let kept = self
-            .values
-            .iter()
-            .filter(|(name, _)| keep(name))
-            .map(|(name, value)| (name.clone(), *value));
-        Self::of(self.space.clone(), kept.collect())
+    /// The same with what `learned` forecasts, times `factor`, for what was not measured. No
+    /// forecast is above `factor` times the best measured.
+    pub(crate) fn forecast(self, learned: Learned, factor: f64) -> Self {
+        let measured =
+            self.values.iter().map(|(name, value)| (self.space.shape(name.leaves()), *value));
+        let forecast = BaseForecast::new(learned, factor, measured.collect());
+        Self { forecast: Some(forecast), ..self }
+    }
+
+    /// The shape of an assignment and its performance, if this is a sample.
+    pub(crate) fn sampled(&self, leaves: &[u32]) -> Option<(u64, Option<f64>)> {
+        let forecast = self.forecast.as_ref()?;
+        let shape = self.space.shape(leaves);
+        Some((shape, forecast.performance(shape, leaves, self.best)))
+    }
+
+    /// Whether an assignment that is not among the entries may have a performance.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.forecast.is_some()
+    }
+
+    /// The table of the assignments over the most core-local domains.
+    pub(crate) fn spread(&self, local: &CoreLocal) -> Self {
+        let domains = |name: &Assignment| local.domains_of(name.leaves()).len();
+        let most = self.entries().map(|(name, _)| domains(name)).max().unwrap_or_default();
+        let kept = self.values.iter().filter(|(name, _)| domains(name) == most);
+        let kept = kept.map(|(name, value)| (name.clone(), *value)).collect();
+        let forecast = self.forecast.clone().map(|forecast| forecast.within(local.clone(), most));
+        Self { forecast, ..Self::of(self.space.clone(), kept) }
     }
 
     /// The performance of the instance alone on these contexts, threads in the order of
     /// [`crate::Instance::threads`]. `None` for an assignment that the space does not have.
     pub fn performance(&self, assignment: &Assignment) -> Option<f64> {
-        self.named(&self.name(assignment))
+        match self.sampled(assignment.leaves()) {
+            Some((_, performance)) => performance,
+            None => self.named(&self.name(assignment)),
+        }
     }
 
     /// What the table calls an assignment.
@@ -126,53 +268,20 @@ impl BaseTable {
         self.space.name(assignment)
     }
 
-    /// All entries: threads in the order of [`crate::Instance::threads`], and the performance.
+    /// All entries that were measured: threads in the order of [`crate::Instance::threads`], and the performance.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Assignment, f64)> {
         self.values.iter().map(|(name, value)| (name, *value)).filter(|(_, value)| !value.is_nan())
     }
 
-    /// The performance by what the table calls an assignment.
+    /// The performance measured, by what the table calls an assignment.
     pub(crate) fn named(&self, name: &Assignment) -> Option<f64> {
         self.values.get(name).copied()
     }
 
-    /// The best it can do alone.
+    /// The best it can do alone, as far as it was measured. No entry or forecast is above it.
     pub fn best(&self) -> f64 {
         self.best
     }
-}
-
-/// The orders that exchange only equal entries of `roster`, which is sorted; the one that exchanges
-/// nothing comes first.
-fn exchanges(roster: &[usize]) -> Vec<Vec<usize>> {
-    let mut orders = vec![Vec::new()];
-    let mut start = 0;
-    for group in roster.chunk_by(|a, b| a == b) {
-        let members: Vec<usize> = (start..start + group.len()).collect();
-        start += group.len();
-        let arranged = permutations(&members);
-        orders = orders
-            .iter()
-            .flat_map(|order| arranged.iter().map(move |part| [&order[..], part].concat()))
-            .collect();
-        // Beyond this nobody goes through them; the caller sees that there are too many.
-        if orders.len() as u64 > MOST_EXCHANGES / 100 {
-            return vec![(0..roster.len()).collect()];
-        }
-    }
-    orders
-}
-
-fn permutations(members: &[usize]) -> Vec<Vec<usize>> {
-    if members.len() < 2 || members.len() > 8 {
-        return vec![members.to_vec()];
-    }
-    let with_first = |index: usize| {
-        let mut rest = members.to_vec();
-        let first = rest.remove(index);
-        permutations(&rest).into_iter().map(move |rest| [&[first], &rest[..]].concat())
-    };
-    (0..members.len()).flat_map(with_first).collect()
 }
 
 #[cfg(test)]
@@ -180,6 +289,7 @@ mod tests {
     use super::*;
     use crate::interchangeable_threads::tests::workload;
     use pinwise_topology::{Alike, Machine, Random};
+    use std::collections::BTreeSet;
     use std::convert::Infallible;
 
     fn space(threads: &str) -> BaseSpace {
@@ -228,5 +338,36 @@ mod tests {
             assert_eq!(table.performance(&some), Some(truth));
         }
         assert_eq!(table.best(), 5.0);
+    }
+
+    #[test]
+    fn swaps_of_alike_domains_and_threads_keep_the_name() {
+        let many = space("RPPPPPPPPPPT");
+        assert!(!many.is_listed() && many.experiment_count() == SAMPLED);
+        let mut random = Random::new(3);
+        let mut names = BTreeSet::new();
+        for _ in 0..200 {
+            let some = many.draw(&mut random);
+            assert_eq!(many.name(&some), some, "what is drawn is named");
+            names.insert(some.clone());
+            let mut cores: Vec<u32> = (0..8).collect();
+            random.shuffle(&mut cores);
+            let (pipe, strand) = (random.below(2) as u32, random.below(4) as u32);
+            let swapped =
+                |leaf: &u32| cores[*leaf as usize / 8] * 8 + ((leaf % 8) ^ (4 * pipe + strand));
+            let mut leaves: Vec<u32> = some.leaves().iter().map(swapped).collect();
+            // Kinds are sorted by role: the P come first.
+            random.shuffle(&mut leaves[..10]);
+            assert_eq!(many.name(&Assignment::new(leaves.clone())), some);
+            assert_eq!(many.shape(&leaves), many.shape(some.leaves()));
+        }
+        let shapes: BTreeSet<u64> = names.iter().map(|name| many.shape(name.leaves())).collect();
+        assert!(names.len() > 150 && shapes.len() == names.len(), "{}", names.len());
+        // Some are crammed, some spread.
+        let cores = |name: &Assignment| {
+            name.leaves().iter().map(|leaf| leaf / 8).collect::<BTreeSet<u32>>().len()
+        };
+        let used: BTreeSet<usize> = names.iter().map(cores).collect();
+        assert_eq!(used, (2..=8).collect());
     }
 }

@@ -13,6 +13,7 @@
 
 use pinwise_topology::{DomainKind, SharingTree};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The domains of the core-local level, in leaf order.
@@ -171,6 +172,11 @@ impl CoreLocal {
     /// The domain of a leaf (which must exist).
     pub fn domain_of(&self, leaf: u32) -> usize {
         self.domains.partition_point(|domain| domain.leaves.end <= leaf)
+    }
+
+    /// The domains of some leaves.
+    pub(crate) fn domains_of(&self, leaves: &[u32]) -> BTreeSet<usize> {
+        leaves.iter().map(|leaf| self.domain_of(*leaf)).collect()
     }
 
     /// Threads that a context may hold.

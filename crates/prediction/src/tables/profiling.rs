@@ -21,7 +21,10 @@
 //!    allowed experiments are used up.
 //!
 //! A forecast never replaces a measurement.
+//!
+//! A base table too large to be listed is sampled either way ([`base_profile`]).
 
+mod base_profile;
 mod batch;
 mod check;
 mod error;
@@ -30,9 +33,10 @@ mod site;
 
 use crate::tables::experiment;
 use crate::{
-    BaseSpace, BaseTable, BlackBox, Build, CoreLocal, Experiment, Layouts, PlacedInstance,
-    SlowdownTable, ThreadKinds,
+    BaseSpace, BlackBox, Build, CoreLocal, Experiment, Layouts, PlacedInstance, SlowdownTable,
+    ThreadKinds,
 };
+use base_profile::{BaseProfile, HIGH, LOW, ROUNDS};
 pub use check::Checked;
 use check::Checks;
 pub use error::ProfilingError;
@@ -53,10 +57,6 @@ const LEAST_REDUCED: usize = 20;
 /// Most entries of a slowdown table that are enumerated. A table of eight roles on the UltraSPARC
 /// T2 has 653,400.
 const MOST_ENTRIES: usize = 1 << 20;
-
-/// Most assignments of an instance alone that are enumerated. An application of eight threads on
-/// the UltraSPARC T2 has 74,376.
-const MOST_ALONE: u32 = 1_000_000;
 
 /// What the instances of a workload do alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,8 +85,8 @@ pub struct Profiling {
     thread_kinds: ThreadKinds,
     local: CoreLocal,
     layouts: Layouts,
-    bases: Vec<BaseSpace>,
-    base_values: Vec<BTreeMap<Assignment, f64>>,
+    /// By application.
+    bases: Vec<BaseProfile>,
     sites: Sites,
     /// By site. An entry that cannot be measured is known to keep nothing.
     measured: Vec<Option<f64>>,
@@ -145,6 +145,8 @@ enum ProfilingStage {
     Begin,
     Frame,
     Batches,
+    /// With this many rounds of proposals for base tables done.
+    Bases(usize),
     End,
 }
 
@@ -154,8 +156,7 @@ impl Profiling {
     /// assignment would be predicted better by more than `within`.
     ///
     /// # Errors
-    /// An instance that does not fit the machine, or has too many assignments. Too many layouts of
-    /// threads within a domain.
+    /// An instance that does not fit the machine. Too many layouts of threads within a domain.
     pub fn new(
         tree: &SharingTree,
         thread_kinds: ThreadKinds,
@@ -165,15 +166,8 @@ impl Profiling {
     ) -> Result<Self, ProfilingError> {
         let (kinds, level) = (thread_kinds.kinds().len(), local.level());
         let slots = local.builds().iter().map(Build::slots).max().unwrap_or_default();
-        let base = |application| {
-            let base = BaseSpace::new(tree, &thread_kinds, application, local.per_context())?;
-            let (threads, count) = (thread_kinds.roster(application).len(), base.count());
-            if count > MOST_ALONE.into() {
-                Err(ProfilingError::TooManyAlone { threads, count: count.to_string() })
-            } else {
-                Ok(base)
-            }
-        };
+        let base =
+            |application| BaseProfile::new(tree, &thread_kinds, application, local.per_context());
         let bases = (0..thread_kinds.applications()).map(base).collect::<Result<Vec<_>, _>>()?;
         let layouts = Layouts::new(&local, kinds);
         let too_many = ProfilingError::TooManyLayouts { kinds, slots, level };
@@ -183,8 +177,7 @@ impl Profiling {
             return Err(too_many);
         }
         let sites = Sites::new(&thread_kinds, &local, &layouts, entries);
-        let base_values = vec![BTreeMap::new(); thread_kinds.applications()];
-        let alone: usize = bases.iter().map(|base| base.experiments().count()).sum();
+        let alone: usize = bases.iter().map(|base| base.experiments).sum();
         let most =
             if share >= 1.0 { usize::MAX } else { Self::allowed(share, alone as f64, sites.len()) };
         Ok(Self {
@@ -196,7 +189,6 @@ impl Profiling {
             local,
             layouts,
             bases,
-            base_values,
             sites,
             most,
             asked: 0,
@@ -248,21 +240,26 @@ impl Profiling {
         self.most.min(self.sites.len())
     }
 
-    /// Experiments that fill the base time tables.
+    /// Experiments that fill the base time tables: at most, if one is sampled.
     pub fn base_experiments(&self) -> usize {
-        self.bases.iter().map(|base| base.experiments().count()).sum()
+        self.bases.iter().map(|base| base.experiments).sum()
+    }
+
+    /// The base time tables of which only a sample is measured.
+    pub fn sampled(&self) -> impl Iterator<Item = &BaseSpace> {
+        self.bases.iter().filter(|base| base.is_sampled()).map(BaseProfile::space)
     }
 
     /// Entries of the base time tables that were measured.
     pub fn base_measured(&self) -> usize {
-        self.base_values.iter().map(BTreeMap::len).sum()
+        self.bases.iter().map(|base| base.values().len()).sum()
     }
 
     /// What the instances do alone. It takes the best of several measurements, so it is rather too
-    /// high. That is the safe side of a bound.
+    /// high. That is the safe side of a bound. There is no bound if a table is sampled.
     pub fn solo(&self) -> Solo {
         let best = |application: usize| {
-            self.base_values[application].values().copied().fold(0.0, f64::max)
+            self.bases[application].values().values().copied().fold(0.0, f64::max)
         };
         let (noise, degrees) = self.scatter();
         Solo {
@@ -307,8 +304,7 @@ impl Profiling {
     pub fn learn(&mut self, entry: &TableEntry, performance: Option<f64>) {
         match entry {
             TableEntry::Base(application, assignment) => {
-                self.base_values[*application]
-                    .insert(assignment.clone(), performance.unwrap_or(0.0));
+                self.bases[*application].enter(assignment, performance.unwrap_or(0.0));
             }
             TableEntry::Slowdown(kind, layout) => {
                 let alone = &mut self.alone[*kind][self.layouts.build(*layout)];
@@ -333,13 +329,11 @@ impl Profiling {
                 ProfilingStage::Begin => {
                     // Beside nobody first: what all shares are shares of.
                     self.stage = ProfilingStage::Frame;
-                    let base = |(application, base): (usize, &BaseSpace)| {
-                        base.experiments()
-                            .map(|assignment| TableEntry::Base(application, assignment))
-                            .collect::<Vec<_>>()
-                    };
-                    let bases: Vec<TableEntry> =
-                        self.bases.iter().enumerate().flat_map(base).collect();
+                    let mut bases = Vec::new();
+                    for (application, base) in self.bases.iter().enumerate() {
+                        let first = base.first(random).into_iter();
+                        bases.extend(first.map(|name| TableEntry::Base(application, name)));
+                    }
                     let alone = (0..self.sites.len())
                         .filter(|site| self.layouts.is_alone(self.sites.at(*site).layout))
                         .collect();
@@ -347,11 +341,12 @@ impl Profiling {
                 }
                 ProfilingStage::Frame if self.most == usize::MAX => {
                     self.end(ProfilingEnd::EveryEntry);
-                    return self.ask(
-                        (0..self.sites.len())
-                            .filter(|site| self.measured[*site].is_none())
-                            .collect(),
-                    );
+                    let rest: Vec<usize> = (0..self.sites.len())
+                        .filter(|site| self.measured[*site].is_none())
+                        .collect();
+                    if !rest.is_empty() {
+                        return self.ask(rest);
+                    }
                 }
                 ProfilingStage::Frame => {
                     self.stage = ProfilingStage::Batches;
@@ -373,6 +368,7 @@ impl Profiling {
                 }
                 ProfilingStage::Batches => {
                     self.noise = self.noise();
+                    self.bases.iter_mut().for_each(BaseProfile::learn);
                     self.forecasts = forecast::forecast(
                         &self.sites,
                         &self.measured,
@@ -393,6 +389,20 @@ impl Profiling {
                         batch.iter().map(|site| (*site, drawn.contains(site))).collect();
                     return self.ask(batch);
                 }
+                ProfilingStage::Bases(rounds) => {
+                    self.bases.iter_mut().for_each(BaseProfile::learn);
+                    let proposed = if rounds < ROUNDS && self.sampled().next().is_some() {
+                        self.propose(space, random)
+                    } else {
+                        Vec::new()
+                    };
+                    if proposed.is_empty() {
+                        self.stage = ProfilingStage::End;
+                    } else {
+                        self.stage = ProfilingStage::Bases(rounds + 1);
+                    }
+                    return proposed;
+                }
                 ProfilingStage::End => return Vec::new(),
             }
         }
@@ -400,29 +410,50 @@ impl Profiling {
 
     /// The predictor, with forecasts for what was not measured.
     pub fn blackbox(&self) -> BlackBox {
-        self.blackbox_of(|forecast| forecast.share)
+        self.blackbox_of(0.0, |forecast| forecast.share)
     }
 
     /// Predictors of the ends of intervals. If every entry were measured, the predictions would lie
     /// between them. Each entry that was not counts at 95 % confidence.
     pub fn ends(&self) -> [BlackBox; 2] {
-        [self.blackbox_of(|forecast| forecast.low), self.blackbox_of(|forecast| forecast.high)]
+        [
+            self.blackbox_of(LOW, |forecast| forecast.low),
+            self.blackbox_of(HIGH, |forecast| forecast.high),
+        ]
     }
 
-    fn blackbox_of(&self, of: impl Fn(&Forecast) -> f64) -> BlackBox {
+    /// Forecasts of the base tables are `deviations` of their errors above the middle.
+    fn blackbox_of(&self, deviations: f64, of: impl Fn(&Forecast) -> f64) -> BlackBox {
         let mut slowdown = SlowdownTable::of(self.layouts.clone());
         for (number, site) in self.sites.iter().enumerate() {
             slowdown.set(site.kind, site.layout, of(&self.forecast(number)));
         }
-        let base = |(space, values): (&BaseSpace, &BTreeMap<Assignment, f64>)| {
-            BaseTable::of(space.clone(), values.clone())
-        };
-        let bases = self.bases.iter().zip(&self.base_values).map(base).collect();
+        let bases = self.bases.iter().map(|base| base.table(deviations)).collect();
         BlackBox::new(self.thread_kinds.clone(), self.local.clone(), bases, slowdown)
     }
 
+    /// The entries of sampled base tables that the best assignments read: first those that are best
+    /// if every forecast of a base table is too low by its error.
+    fn propose(&mut self, space: &Space, random: &mut Random) -> Vec<TableEntry> {
+        let mut best = self.best(&self.blackbox_of(1.0, |known| known.share), space, random);
+        best.extend(self.best(&self.blackbox(), space, random));
+        let mut proposed = Vec::new();
+        for (application, base) in self.bases.iter_mut().enumerate() {
+            let read = best.iter().flat_map(|assignment| {
+                let own = self.thread_kinds.instances().iter();
+                own.filter(|instance| instance.application == application).map(|instance| {
+                    let leaves = instance.threads.iter().map(|thread| assignment.leaves()[*thread]);
+                    Assignment::new(leaves.collect())
+                })
+            });
+            let names = base.propose(read).into_iter();
+            proposed.extend(names.map(|name| TableEntry::Base(application, name)));
+        }
+        proposed
+    }
+
     fn end(&mut self, why: ProfilingEnd) {
-        self.stage = ProfilingStage::End;
+        self.stage = ProfilingStage::Bases(0);
         self.ended = Some(why);
     }
 
@@ -447,12 +478,13 @@ impl Profiling {
                     let Some(value) = *value else { continue };
                     let entry = TableEntry::Slowdown(kind, self.layouts.of(build).start);
                     let Some(spread) = self.experiment(&entry) else { continue };
-                    let name = base.name(&Assignment::new(spread.instances[0].leaves.clone()));
+                    let name =
+                        base.space().name(&Assignment::new(spread.instances[0].leaves.clone()));
                     same.entry(name).or_default().push(value);
                 }
             }
             for (name, mut values) in same {
-                values.extend(self.base_values[application].get(&name));
+                values.extend(base.values().get(&name));
                 let mean = values.iter().sum::<f64>() / values.len() as f64;
                 squares += values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
                 degrees += (values.len() - 1) as f64;

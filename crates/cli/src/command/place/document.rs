@@ -129,6 +129,7 @@ fn forecasted(
         "core_local": forecast.core_local,
         "core_local_because": tagged(&forecast.because, level_source(&forecast.because)),
         "base": forecast.base,
+        "base_sampled_of": forecast.sampled,
         "slowdown": forecast.slowdown,
         "slowdown_measured": forecast.measured,
         "ended": tagged(&forecast.ended, profiling_end(&forecast.ended)),

@@ -47,7 +47,7 @@ impl Profiling {
                 drawn.insert(unknown[random.below(unknown.len() as u64) as usize]);
             }
         }
-        let optimistic = self.blackbox_of(|forecast| {
+        let optimistic = self.blackbox_of(0.0, |forecast| {
             // In 1 / share, as forecasts are.
             1.0 / (1.0 / forecast.share - OPTIMISM * forecast.deviation)
                 .max(1.0 / forecast.high.max(forecast.share))
@@ -70,7 +70,12 @@ impl Profiling {
     }
 
     /// The assignments predicted best.
-    fn best(&self, predictor: &BlackBox, space: &Space, random: &mut Random) -> Vec<Assignment> {
+    pub(super) fn best(
+        &self,
+        predictor: &BlackBox,
+        space: &Space,
+        random: &mut Random,
+    ) -> Vec<Assignment> {
         let mut walks = 0;
         let found = predictor.optima(space, RANKED, random, &mut |_| {
             walks += 1;

@@ -21,17 +21,6 @@ pub enum ProfilingError {
         /// Of the domains.
         level: DomainKind,
     },
-    /// One instance alone has more assignments than could be measured.
-    #[error(
-        "an instance of {threads} threads alone has {count} assignments to measure first: use \
-         --strategy auto, which needs no profile"
-    )]
-    TooManyAlone {
-        /// Threads of an instance.
-        threads: usize,
-        /// Its assignments, as a decimal number.
-        count: String,
-    },
     /// An instance does not fit the machine.
     #[error(transparent)]
     #[serde(untagged)]

@@ -165,3 +165,43 @@ fn what_was_measured_is_kept_and_intervals_hold_the_rest() {
         "{checked:?}"
     );
 }
+
+#[test]
+fn an_instance_of_too_many_assignments_is_sampled() {
+    let threads = "RPPPPPPPPT";
+    let obedient = Obedient::new("8x2x4", DomainKind::Package, &[threads; 2].join(" "));
+    let profiling = profiled(&obedient, 0.1, 0.0, 7);
+    assert_eq!(profiling.sampled().count(), 1);
+    let measured = profiling.base_measured();
+    assert!((200..=profiling.base_experiments()).contains(&measured), "{measured}");
+    let (space, mut random) = (obedient.space(), Random::new(8));
+    let blackbox = profiling.blackbox();
+    let found = blackbox.optima(&space, 5, &mut random, &mut |_| true);
+    let best = found.best().unwrap();
+    // Its bound holds for forecasts too, and claims no proof.
+    assert!(found.upper >= best.performance && !found.complete, "{found:?}");
+    let (chosen, [low, high]) = (best.assignment.leaves(), profiling.ends());
+    assert!(low.predict(chosen) <= best.performance && best.performance <= high.predict(chosen));
+    let mut drawn: Vec<f64> =
+        (0..200).map(|_| obedient.truth(space.sample(&mut random).leaves())).collect();
+    drawn.sort_by(f64::total_cmp);
+    assert!(obedient.truth(chosen) > drawn[100], "{} {drawn:?}", obedient.truth(chosen));
+    // What an instance does alone is forecast.
+    let sampled = profiling.sampled().next().unwrap();
+    let off = |_| {
+        let leaves = sampled.draw(&mut random).leaves().to_vec();
+        let forecast = blackbox.base(0).performance(&Assignment::new(leaves.clone())).unwrap();
+        let instances = vec![PlacedInstance { application: 0, leaves }];
+        (forecast / obedient.experiment(&Experiment { instances }) - 1.0).powi(2)
+    };
+    let error = ((0..200).map(off).sum::<f64>() / 200.0).sqrt();
+    assert!(error < 0.04, "{error}");
+    // Of the spread ones, only those over all cores are known.
+    let spread = blackbox.spread();
+    for one in spread.optima(&space, 3, &mut random, &mut |_| false).ranked {
+        for instance in obedient.thread_kinds.instances() {
+            let leaves = instance.threads.iter().map(|thread| one.assignment.leaves()[*thread]);
+            assert_eq!(obedient.local.domains_of(&leaves.collect::<Vec<_>>()).len(), 8);
+        }
+    }
+}
