@@ -57,7 +57,7 @@ impl PairedPrograms {
             Self::Commands { commands, .. } => commands.iter().map(|words| shell(words)).collect(),
             Self::Simulated(simulation) => {
                 let programs = simulation.programs().unwrap_or_default();
-                programs.iter().map(|program| program.name().to_owned()).collect()
+                programs.iter().map(ToString::to_string).collect()
             }
             Self::SmtCore(simulation) => simulation.programs.clone(),
         }

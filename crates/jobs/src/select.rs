@@ -63,7 +63,7 @@ impl SelectRequest {
     pub fn names(&self) -> Vec<String> {
         let Subject::Simulated(simulation) = &self.subject else { return Vec::new() };
         let programs = simulation.programs().unwrap_or_default();
-        programs.iter().map(|program| program.name().to_owned()).collect()
+        programs.iter().map(ToString::to_string).collect()
     }
 }
 

@@ -3,10 +3,10 @@
 
 use crate::error::JobError;
 use pinwise_present::did_you_mean;
-use pinwise_processor::program::PacketProgram;
+use pinwise_processor::program::PacketPipeline;
 use pinwise_processor::{Processor, SimulatedWindow};
 use pinwise_smt::{SmtCore, SmtTestbed, StreamProgram};
-use pinwise_workloads::BuiltInWorkload;
+use pinwise_workloads::{BuiltInWorkload, Error as WorkloadError};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
@@ -128,9 +128,9 @@ pub struct SimulationRequest {
     /// The processor.
     #[serde(flatten, deserialize_with = "pinwise_measure::by_value")]
     pub model: SimulatedProcessor,
-    /// The packet program.
+    /// The packet program, as [`PacketPipeline::named`] reads it.
     pub program: String,
-    /// Its instances, three threads each.
+    /// Its instances.
     pub instances: usize,
     /// Cycles of a measurement in which packets are counted.
     pub cycles: u64,
@@ -142,16 +142,32 @@ pub struct SimulationRequest {
 }
 
 impl SimulationRequest {
-    /// The programs of a workload on `model`, measured for as long as is usual for them.
-    pub fn new(model: SimulatedProcessor, workload: &BuiltInWorkload) -> Self {
-        let parts = workload.parts().into_iter();
-        let mut programs: Vec<(String, usize)> =
-            parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
+    /// The programs that `text` names on `model`, measured for as long as is usual for them. It
+    /// reads `NAME` or `NAME:INSTANCES`, several joined by `+`; without a number, one instance.
+    /// `NAME/4` is a program with four processing threads.
+    ///
+    /// # Errors
+    /// There is no such program or number of instances.
+    pub fn parse(model: SimulatedProcessor, text: &str) -> Result<Self, WorkloadError> {
+        let mut plain = Vec::new();
+        let mut programs: Vec<(String, usize)> = Vec::new();
+        for part in text.split('+') {
+            let (name, count) = part.split_once(':').unwrap_or((part, "1"));
+            let pipeline = PacketPipeline::named(name)
+                .ok_or_else(|| WorkloadError::UnknownProgram { name: name.to_owned() })?;
+            plain.push(format!("{}:{count}", pipeline.program.name()));
+            let count = BuiltInWorkload::parse(&plain[plain.len() - 1])?.programs().len();
+            match programs.last_mut().filter(|(last, _)| last == name) {
+                Some((_, instances)) => *instances += count,
+                None => programs.push((name.to_owned(), count)),
+            }
+        }
+        // All together may be too many.
+        BuiltInWorkload::parse(&plain.join("+"))?;
         let (program, instances) = programs.remove(0);
         let usual = Self { model, program, instances, cycles: 0, starts: 0, others: programs };
-        // A name that the model does not know is refused when the model is opened.
         let SimulatedWindow { cycles, starts } = SimulatedWindow::of(&usual.known_programs());
-        Self { cycles, starts, ..usual }
+        Ok(Self { cycles, starts, ..usual })
     }
 
     /// The programs with their instances, as typed: `hash1_Mem:8`.
@@ -161,18 +177,18 @@ impl SimulationRequest {
     }
 
     /// The program of every instance; `None` if there is no such program.
-    pub fn programs(&self) -> Option<Vec<PacketProgram>> {
+    pub fn programs(&self) -> Option<Vec<PacketPipeline>> {
         let all = self.instances().collect::<Option<Vec<_>>>();
         all.map(|programs| programs.concat())
     }
 
     /// The programs of all instances that the model knows.
-    fn known_programs(&self) -> Vec<PacketProgram> {
+    fn known_programs(&self) -> Vec<PacketPipeline> {
         self.instances().flatten().flatten().collect()
     }
 
-    fn instances(&self) -> impl Iterator<Item = Option<Vec<PacketProgram>>> {
-        self.counts().map(|(name, count)| Some(vec![PacketProgram::named(name)?; count]))
+    fn instances(&self) -> impl Iterator<Item = Option<Vec<PacketPipeline>>> {
+        self.counts().map(|(name, count)| Some(vec![PacketPipeline::named(name)?; count]))
     }
 
     fn counts(&self) -> impl Iterator<Item = (&String, usize)> {

@@ -5,7 +5,7 @@ use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
 use crate::simulation::{SimulationRequest, SmtSimulation};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_processor::program::PacketProgram;
+use pinwise_processor::program::PacketPipeline;
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_smt::SmtTestbed;
 use pinwise_topology::Machine;
@@ -75,7 +75,7 @@ pub(crate) fn open_smt_core(
 struct SimulatedParts {
     processor: Processor,
     machine: Machine,
-    programs: Vec<PacketProgram>,
+    programs: Vec<PacketPipeline>,
     window: SimulatedWindow,
 }
 

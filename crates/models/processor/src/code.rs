@@ -11,6 +11,7 @@ use lasting_lines::LastingLines;
 use pinwise_topology::Random;
 use reach::{Reach, reach};
 use resolution::append;
+use std::collections::HashMap;
 
 /// What a strand does after a row of one-cycle instructions, as far as its core has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,8 @@ struct Instruction {
     operation: Operation,
     side: Side,
     ring: u32,
+    /// Of a poll, a publication and an access to a slot: which of [`Code::slots`].
+    slot: u32,
     /// One-cycle instructions before it.
     row: u32,
     /// The step that follows.
@@ -110,8 +113,9 @@ struct RingTraffic {
     ring: PacketRing,
     /// Items published by the producer and handed back by the consumer since the beginning.
     published: [u64; 2],
-    /// Where the slot lies whose turn it is.
-    slots: [u64; 2],
+    /// Whether several threads are a side, and items that they have claimed since the beginning.
+    shared: [bool; 2],
+    claimed: [u64; 2],
 }
 
 /// The programs of all threads, each with its own copy, and the rings between them.
@@ -119,6 +123,9 @@ struct RingTraffic {
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
     rings: Vec<RingTraffic>,
+    /// By ring and side, and then by thread if several threads are a side: where the slot lies whose
+    /// turn it is, or that the thread claimed last.
+    slots: Vec<u64>,
     reach: Vec<Reach>,
     /// Whether loads can be of lines that no other core takes away.
     pub(crate) keeps: bool,
@@ -152,12 +159,35 @@ impl Code {
         let lines = LastingLines::new(processor, job);
         let mut append =
             |program: &SimulatedProgram| append(processor, job, &lines, program, &mut instructions);
-        let begins = job.threads.iter().map(&mut append).collect();
-        let traffic =
-            |&ring: &PacketRing| RingTraffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
-        let rings = job.rings.iter().map(traffic).collect();
+        let begins: Vec<u32> = job.threads.iter().map(&mut append).collect();
+        let traffic = |(number, &ring): (usize, &PacketRing)| RingTraffic {
+            ring,
+            published: [0; 2],
+            shared: job.shared(number),
+            claimed: [0; 2],
+        };
+        let rings: Vec<RingTraffic> = job.rings.iter().enumerate().map(traffic).collect();
+        let mut slots: Vec<u64> = job.rings.iter().flat_map(|ring| [ring.slot(0); 2]).collect();
+        let ends = begins.iter().copied().skip(1).chain([instructions.len() as u32]);
+        for (begin, end) in begins.iter().zip(ends) {
+            let mut own = HashMap::new();
+            for instruction in &mut instructions[*begin as usize..end as usize] {
+                let Instruction { ring, side, .. } = *instruction;
+                let of_ring = instruction.flow == Flow::Slot
+                    || matches!(instruction.operation, Operation::Poll | Operation::Publish);
+                let Some(traffic) = rings.get(ring as usize).filter(|_| of_ring) else { continue };
+                instruction.slot = if traffic.shared[side as usize] {
+                    *own.entry((ring, side)).or_insert_with(|| {
+                        slots.push(traffic.ring.slot(0));
+                        slots.len() as u32 - 1
+                    })
+                } else {
+                    2 * ring + side as u32
+                };
+            }
+        }
         let reach = reach(&instructions);
-        (Self { instructions, rings, reach, keeps: lines.fits }, begins)
+        (Self { instructions, rings, slots, reach, keeps: lines.fits }, begins)
     }
 
     /// A thread before its first instruction, which stands at `begin`.
@@ -203,7 +233,7 @@ impl Code {
                     cursor.at = at.next;
                 }
                 Flow::Slot => {
-                    value += self.rings[at.ring as usize].slots[at.side as usize];
+                    value += self.slots[at.slot as usize];
                     cursor.at = at.next;
                 }
                 Flow::Loop => {
@@ -244,18 +274,28 @@ impl Code {
     /// The poll at `cursor` has loaded its index. Goes on behind it or into its body.
     #[inline]
     pub(crate) fn polled(&mut self, cursor: &mut Cursor, now: u64) {
-        let Instruction { ring, side, next, jump, .. } = self.instructions[cursor.at as usize];
-        cursor.at = if self.rings[ring as usize].ready(side) { jump } else { next };
+        let Instruction { ring, side, slot, next, jump, .. } =
+            self.instructions[cursor.at as usize];
+        let traffic = &mut self.rings[ring as usize];
+        let ready = traffic.ready(side);
+        if ready && traffic.shared[side as usize] {
+            let claimed = &mut traffic.claimed[side as usize];
+            self.slots[slot as usize] = traffic.ring.slot(*claimed);
+            *claimed += 1;
+        }
+        cursor.at = if ready { jump } else { next };
         self.advance(cursor, now);
     }
 
     /// The publication that `cursor` stands at has been stored.
     #[inline]
     pub(crate) fn published(&mut self, cursor: &mut Cursor, now: u64) {
-        let Instruction { ring, side, next, .. } = self.instructions[cursor.at as usize];
-        let RingTraffic { ring, published, slots } = &mut self.rings[ring as usize];
+        let Instruction { ring, side, slot, next, .. } = self.instructions[cursor.at as usize];
+        let RingTraffic { ring, published, shared, .. } = &mut self.rings[ring as usize];
         published[side as usize] += 1;
-        slots[side as usize] = ring.slot(published[side as usize]);
+        if !shared[side as usize] {
+            self.slots[slot as usize] = ring.slot(published[side as usize]);
+        }
         cursor.at = next;
         self.advance(cursor, now);
     }
@@ -271,10 +311,12 @@ impl Cursor {
 impl RingTraffic {
     /// Whether there is a slot to fill or an item to read.
     fn ready(&self, side: Side) -> bool {
+        // Who shares a side may not take what another has claimed.
+        let taken = if self.shared[side as usize] { self.claimed } else { self.published };
         let [produced, consumed] = self.published;
         match side {
-            Side::Producer => produced < consumed + u64::from(self.ring.slots),
-            Side::Consumer => consumed < produced,
+            Side::Producer => taken[0] < consumed + u64::from(self.ring.slots),
+            Side::Consumer => taken[1] < produced,
         }
     }
 }

@@ -39,7 +39,7 @@ pub mod published_benchmark;
 mod ring;
 
 pub use check::{ProgramSetError, SimulatedProgramError};
-pub use packet::PacketProgram;
+pub use packet::{PacketPipeline, PacketProgram};
 pub use published_benchmark::PublishedBenchmark;
 pub use ring::{PacketRing, Side};
 

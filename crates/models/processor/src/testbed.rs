@@ -36,7 +36,7 @@ mod window;
 pub use window::SimulatedWindow;
 
 use crate::parallel;
-use crate::program::PacketProgram;
+use crate::program::{PacketPipeline, PacketProgram};
 use crate::{ClockMode, PlacedThread, PlacementError, Processor, StrandCounters, UnplacedJob};
 use pinwise_measure::{
     AccompaniedRuns, Detail, Effort, MeasureError, Measurement, PinnedInstance, Retry, Setting,
@@ -61,7 +61,7 @@ pub struct SimulatedTestbed {
     processor: Processor,
     machine: Machine,
     tree: SharingTree,
-    programs: Vec<PacketProgram>,
+    programs: Vec<PacketPipeline>,
     workload: Workload,
     unit: Unit,
     unplaced: UnplacedJob,
@@ -92,10 +92,11 @@ impl SimulatedTestbed {
     pub fn new(
         processor: Processor,
         machine: Machine,
-        programs: Vec<PacketProgram>,
+        programs: Vec<impl Into<PacketPipeline>>,
         window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
+        let programs: Vec<PacketPipeline> = programs.into_iter().map(Into::into).collect();
         let contexts = machine.allowed.len();
         let threads = PacketProgram::workload(&programs).threads.len();
         if threads > contexts {
@@ -105,7 +106,7 @@ impl SimulatedTestbed {
                     "{threads} threads do not fit on the {contexts} contexts of {}: a simulated \
                      context runs one thread; ask for at most {} instances",
                     processor.name,
-                    contexts / 3
+                    contexts * programs.len() / threads
                 ),
             ));
         }
@@ -117,7 +118,7 @@ impl SimulatedTestbed {
     pub fn of_pairs(
         processor: Processor,
         machine: Machine,
-        programs: Vec<PacketProgram>,
+        programs: Vec<impl Into<PacketPipeline>>,
         window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
@@ -130,7 +131,7 @@ impl SimulatedTestbed {
     pub fn of_ready(
         processor: Processor,
         machine: Machine,
-        programs: Vec<PacketProgram>,
+        programs: Vec<impl Into<PacketPipeline>>,
         alone: Vec<f64>,
         window: SimulatedWindow,
         seed: u64,
@@ -141,11 +142,12 @@ impl SimulatedTestbed {
     fn of(
         processor: Processor,
         machine: Machine,
-        programs: Vec<PacketProgram>,
+        programs: Vec<impl Into<PacketPipeline>>,
         profile: ProfileKind,
         window: SimulatedWindow,
         seed: u64,
     ) -> Result<Self, MeasureError> {
+        let programs: Vec<PacketPipeline> = programs.into_iter().map(Into::into).collect();
         let workload = PacketProgram::workload(&programs);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let unplaced =
@@ -191,7 +193,7 @@ impl SimulatedTestbed {
             Setting::Profile(parts) => {
                 let programs =
                     parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
-                let programs: Option<Vec<PacketProgram>> = programs;
+                let programs: Option<Vec<PacketPipeline>> = programs;
                 let message = "a profile of an instance that the workload does not have";
                 let job = PacketProgram::job(
                     &programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?,

@@ -1,7 +1,9 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
 //! gives. It holds for any programs on any contexts of any processor.
 
-use pinwise_processor::program::{Address, PacketProgram, PacketRing, ProgramStep, Region, Side};
+use pinwise_processor::program::{
+    Address, PacketPipeline, PacketProgram, PacketRing, ProgramStep, Region, Side,
+};
 use pinwise_processor::{
     AfterLoad, Arbitration, Chip, ClockMode, PlacedThread, Processor, ProgramSet, SimulatedProgram,
     StrandCounters,
@@ -130,8 +132,8 @@ fn processor() -> impl Strategy<Value = Processor> {
 fn scene() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
     let threads = prop::collection::vec((program(), 0u64..40, any::<u64>()), 1..9);
-    (processor(), threads, contexts, any::<bool>()).prop_map(
-        |(processor, threads, mut contexts, crowded)| {
+    (processor(), threads, contexts, any::<bool>(), any::<bool>()).prop_map(
+        |(processor, threads, mut contexts, crowded, shared)| {
             contexts.retain(|&context| {
                 context < if crowded { processor.contexts_per_core() } else { processor.contexts() }
             });
@@ -143,7 +145,9 @@ fn scene() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> 
                 .zip(threads)
                 .zip(contexts)
                 .map(|((thread, (program, start, seed)), context)| {
-                    (at_own_ends(&program, thread, count), PlacedThread { context, start, seed })
+                    let own = at_own_ends(&program, thread, count);
+                    let program = if shared { program } else { own };
+                    (program, PlacedThread { context, start, seed })
                 })
                 .unzip();
             let resident =
@@ -250,11 +254,17 @@ fn sharers() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)
 fn packets() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let contexts = Just((0..64).collect::<Vec<usize>>()).prop_shuffle();
     let cores = select(vec![1usize, 3, 8]);
-    (select(PacketProgram::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
+    let pipeline = (select(PacketProgram::ALL.to_vec()), 1usize..=4)
+        .prop_map(|(program, processors)| PacketPipeline { program, processors });
+    (pipeline, 1usize..=8, contexts, cores, any::<u64>()).prop_map(
         |(pipeline, instances, contexts, cores, seed)| {
             let contexts: Vec<usize> =
                 contexts.into_iter().filter(|context| context / 8 < cores).collect();
-            let job = PacketProgram::job(&vec![pipeline; instances.min(contexts.len() / 3)]);
+            let job = PacketProgram::job(&vec![
+                pipeline;
+                instances
+                    .min(contexts.len() / (2 + pipeline.processors))
+            ]);
             let place = |(thread, &context): (usize, &usize)| {
                 let seed = seed.wrapping_add(thread as u64);
                 PlacedThread { context, start: seed % 500, seed }

@@ -224,7 +224,7 @@ pub(super) mod tests {
         let command: Vec<String> = words(&["pigz", "-k", "f"]);
         let metric = r"stdout:(\d+) items";
         let model = SimulatedProcessor::built_in("ultrasparc-t2");
-        let on_model = || SimulationRequest::new(model.clone(), &workload("hash1_Mem:8+intadd:2"));
+        let on_model = || SimulationRequest::parse(model.clone(), "hash1_Mem:8+intadd:2").unwrap();
         let built_in = || PlacementRequest::built_in(&workload(DEFAULT_WORKLOAD));
         for (typed, asked) in [
             (&["--", "pigz", "-k", "f"][..], PlacementRequest::command(command.clone(), None)),

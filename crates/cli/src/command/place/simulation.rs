@@ -45,9 +45,13 @@ pub(crate) struct WindowArguments {
 /// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several
 /// joined by `+`.
 pub(super) fn built_in(named: &str) -> Result<BuiltInWorkload, Usage> {
+    BuiltInWorkload::parse(&counted(named)).map_err(|error| no_workload(&error))
+}
+
+/// `named` with a number of instances for each program: two where it does not say.
+fn counted(named: &str) -> String {
     let counted = |one: &str| if one.contains(':') { one.to_owned() } else { format!("{one}:2") };
-    let all: Vec<String> = named.split('+').map(counted).collect();
-    BuiltInWorkload::parse(&all.join("+")).map_err(|error| no_workload(&error))
+    named.split('+').map(counted).collect::<Vec<_>>().join("+")
 }
 
 impl SimulationArguments {
@@ -84,13 +88,14 @@ impl WindowArguments {
     }
 
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on
-    /// `model`.
+    /// `model`. `NAME/4` has four processing threads.
     pub(crate) fn of(
         &self,
         model: &SimulatedProcessor,
         workload: &str,
     ) -> Result<SimulationRequest, Usage> {
-        let usual = SimulationRequest::new(model.clone(), &built_in(workload)?);
+        let usual = SimulationRequest::parse(model.clone(), &counted(workload))
+            .map_err(|error| no_workload(&error))?;
         Ok(SimulationRequest {
             cycles: self.cycles.unwrap_or(usual.cycles),
             starts: self.starts.unwrap_or(usual.starts),

@@ -73,6 +73,7 @@ fn resolve(
         operation: Operation::Delay,
         side: Side::Producer,
         ring: 0,
+        slot: 0,
         row: 0,
         next: 0,
         jump: 0,

@@ -1,6 +1,6 @@
 //! What a program and a job must satisfy.
 
-use super::{Address, PacketRing, ProgramSet, ProgramStep, Region};
+use super::{Address, PacketRing, ProgramSet, ProgramStep, Region, Side};
 
 /// Addresses are below this: 64 GiB.
 const MOST_ADDRESS: u64 = 1 << 36;
@@ -38,16 +38,6 @@ pub enum ProgramSetError {
     /// A resident region without bytes or beyond the addresses.
     #[error("resident region {0}: no bytes, or beyond 64 GiB")]
     Region(usize),
-    /// Two threads are the same side of a ring, which has one producer and one consumer.
-    #[error("thread {thread}, step {step}: another thread is already this side of ring {ring}")]
-    Taken {
-        /// The second of them.
-        thread: usize,
-        /// The step.
-        step: usize,
-        /// The ring it names.
-        ring: usize,
-    },
     /// An offset that is not within the slot.
     #[error("thread {thread}, step {step}: the offset is not within a slot of ring {ring}")]
     Offset {
@@ -64,6 +54,16 @@ impl ProgramStep {
     /// Whether it is an instruction: takes a fetch slot.
     pub fn is_instruction(&self) -> bool {
         !matches!(self, Self::Loop { .. } | Self::End | Self::Done)
+    }
+
+    /// The end of a ring that it is about, and the offset in a slot.
+    fn end(&self) -> Option<(usize, Side, u64)> {
+        match *self {
+            Self::Poll { ring, side } | Self::Publish { ring, side } => Some((ring, side, 0)),
+            Self::Load(Address::Slot { ring, side, offset })
+            | Self::Store(Address::Slot { ring, side, offset }) => Some((ring, side, offset)),
+            _ => None,
+        }
     }
 
     fn is_in_range(&self) -> bool {
@@ -147,38 +147,35 @@ impl ProgramSet {
                 return Err(ProgramSetError::Region(number));
             }
         }
-        // The thread at each end of each ring.
-        let mut ends = vec![[None; 2]; self.rings.len()];
         for (thread, program) in self.threads.iter().enumerate() {
             for (step, what) in program.steps().iter().enumerate() {
-                let (ring, side, offset) = match *what {
-                    ProgramStep::Poll { ring, side } | ProgramStep::Publish { ring, side } => {
-                        (ring, side, 0)
-                    }
-                    ProgramStep::Load(Address::Slot { ring, side, offset })
-                    | ProgramStep::Store(Address::Slot { ring, side, offset }) => {
-                        (ring, side, offset)
-                    }
-                    _ => continue,
-                };
+                let Some((ring, _, offset)) = what.end() else { continue };
                 let Some(found) = self.rings.get(ring) else {
                     return Err(ProgramSetError::NoRing { thread, step, ring });
                 };
                 if offset >= u64::from(found.slot_bytes) {
                     return Err(ProgramSetError::Offset { thread, step, ring });
                 }
-                if *ends[ring][side as usize].get_or_insert(thread) != thread {
-                    return Err(ProgramSetError::Taken { thread, step, ring });
-                }
             }
         }
         Ok(())
+    }
+
+    /// Whether several threads are the producers of a ring, and its consumers.
+    pub(crate) fn shared(&self, ring: usize) -> [bool; 2] {
+        [Side::Producer, Side::Consumer].map(|side| {
+            let is_it = |step: &ProgramStep| {
+                step.end().is_some_and(|(other, at, _)| (other, at) == (ring, side))
+            };
+            let threads = self.threads.iter();
+            threads.filter(|program| program.steps().iter().any(is_it)).count() > 1
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Side, SimulatedProgram};
+    use super::super::SimulatedProgram;
     use super::*;
 
     #[test]
@@ -269,8 +266,9 @@ mod tests {
         );
         let far = ProgramStep::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
         let mut twice = job(vec![publish], vec![ring]);
+        assert_eq!(twice.shared(0), [false, false]);
         twice.threads.push(twice.threads[0].clone());
-        assert_eq!(twice.check(), Err(ProgramSetError::Taken { thread: 1, step: 0, ring: 0 }));
+        assert_eq!((twice.check(), twice.shared(0)), (Ok(()), [true, false]));
         assert_eq!(
             job(vec![far], vec![ring]).check(),
             Err(ProgramSetError::Offset { thread: 0, step: 0, ring: 0 })

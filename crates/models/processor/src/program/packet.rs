@@ -1,7 +1,9 @@
 //! The packet-processing programs of the studies, as pipelines of simulated threads.
 //!
 //! An instance is three threads that pass packets on over two rings (`layout`): R receives, P
-//! processes, T transmits. They run as in Netra DPS, with no operating system and one thread per
+//! processes, T transmits. There may be several P ([`PacketPipeline`]). Each takes the next packet
+//! of the ring from R, and all feed the ring to T. Taking and giving a slot then costs an atomic
+//! instruction: a load and a store of the index they share. They share the tables of the instance. They run as in Netra DPS, with no operating system and one thread per
 //! hardware context. A thread whose ring is empty or full polls it.
 //!
 //! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs.
@@ -40,6 +42,9 @@
 //! offset then says nothing about another.
 
 mod layout;
+mod pipeline;
+
+pub use pipeline::PacketPipeline;
 
 use super::{Address, ProgramSet, ProgramStep, Side, SimulatedProgram};
 use layout::MemoryLayout;
@@ -139,30 +144,30 @@ impl PacketProgram {
         }
     }
 
-    /// The threads of instances of these programs: R, P and T of each instance, one instance after
-    /// the other. They have the names of the program's threads on Linux, so that plans are the
+    /// The threads of instances of these programs: R, every P and T of each instance, one instance
+    /// after the other. They have the names of the program's threads on Linux, so that plans are the
     /// same. Where the programs differ, roles say the program too: threads of one role do the same.
-    pub fn workload(programs: &[Self]) -> Workload {
-        let mut different = programs.to_vec();
+    pub fn workload<P: Copy + Into<PacketPipeline>>(programs: &[P]) -> Workload {
+        let pipelines: Vec<PacketPipeline> =
+            programs.iter().map(|program| (*program).into()).collect();
+        let mut different = pipelines.clone();
         different.dedup();
-        let name = |program: &Self| program.name().to_owned();
-        let thread = |instance: usize, program: Self, role: &str| {
+        let thread = |instance: usize, pipeline: PacketPipeline, name: String, role: &str| {
             Thread::new(
-                format!("{}{instance}-{role}", program.stem()),
-                if different.len() > 1 {
-                    format!("{}-{role}", program.name())
-                } else {
-                    role.to_owned()
-                },
+                format!("{}{instance}-{name}", pipeline.program.stem()),
+                if different.len() > 1 { format!("{pipeline}-{role}") } else { role.to_owned() },
                 instance,
             )
         };
-        let instances = programs.iter().enumerate();
-        let threads = instances.flat_map(|(instance, program)| {
-            ["R", "P", "T"].map(|role| thread(instance, *program, role))
+        let instances = pipelines.iter().enumerate();
+        let threads = instances.flat_map(|(instance, &pipeline)| {
+            let roles = pipeline.threads().into_iter();
+            roles.map(move |(name, role)| (instance, pipeline, name, role))
         });
+        let threads =
+            threads.map(|(instance, pipeline, name, role)| thread(instance, pipeline, name, role));
         Workload {
-            name: different.iter().map(name).collect::<Vec<_>>().join("+"),
+            name: different.iter().map(ToString::to_string).collect::<Vec<_>>().join("+"),
             threads: threads.collect(),
         }
     }
@@ -170,32 +175,40 @@ impl PacketProgram {
     /// Instances of these programs that run together, each with its own rings, tables and packets.
     /// Threads are in the order of [`PacketProgram::workload`]. In an instance, only T counts units
     /// of work: packets.
-    pub fn job(programs: &[Self]) -> ProgramSet {
+    pub fn job<P: Copy + Into<PacketPipeline>>(programs: &[P]) -> ProgramSet {
         let mut job = ProgramSet::default();
         let mut layout = MemoryLayout::default();
         for program in programs {
+            let PacketPipeline { program, processors } = (*program).into();
             let rings = [job.rings.len(), job.rings.len() + 1];
             job.rings.extend(rings.map(|_| layout.ring(DESCRIPTOR)));
-            let steps = [
-                receiver(&layout.variables(), rings[0]),
-                program.processor(&mut layout, rings),
-                transmitter(&layout.variables(), rings[1]),
-            ];
+            let claims = |ring: usize, side| {
+                if processors > 1 { claim(job.rings[ring].index(side)) } else { Vec::new() }
+            };
+            let [taken, given] =
+                [claims(rings[0], Side::Consumer), claims(rings[1], Side::Producer)];
+            let mut steps = vec![receiver(&layout.variables(), rings[0])];
+            let own = layout.variables();
+            let body = [repeat(25, 6, &block(&own)), program.work(&mut layout, &own)].concat();
+            for processor in 0..processors {
+                // The others have variables of their own, and the tables of the first.
+                let variables = if processor == 0 { own } else { layout.variables() };
+                let body = body.iter().map(|step| match step {
+                    ProgramStep::Load(address) if *address == own => ProgramStep::Load(variables),
+                    other => *other,
+                });
+                let [taken, given] = [taken.clone(), given.clone()];
+                steps.push([take(rings[0], taken), body.collect(), put(rings[1], given)].concat());
+            }
+            steps.push(transmitter(&layout.variables(), rings[1]));
             // Nothing in the steps depends on what users say.
-            job.threads.extend(steps.map(|steps| {
+            job.threads.extend(steps.into_iter().map(|steps| {
                 SimulatedProgram::new(steps).expect("each pipeline is made of valid programs")
             }));
             layout.next_instance();
         }
         job.resident = layout.into_resident();
         job
-    }
-
-    /// The P thread.
-    fn processor(self, layout: &mut MemoryLayout, [from, to]: [usize; 2]) -> Vec<ProgramStep> {
-        let variables = layout.variables();
-        let common = repeat(25, 6, &block(&variables));
-        [take(from), common, self.work(layout, &variables), put(to)].concat()
     }
 
     /// What P does with a packet besides what every P does.
@@ -289,30 +302,35 @@ fn descriptor(ring: usize, side: Side) -> impl Iterator<Item = Address> {
     })
 }
 
-/// Takes a descriptor from a ring.
-fn take(ring: usize) -> Vec<ProgramStep> {
-    let side = Side::Consumer;
-    let loads = descriptor(ring, side).map(ProgramStep::Load);
-    poll(ring, side).into_iter().chain(loads).chain([ProgramStep::Publish { ring, side }]).collect()
+/// An atomic instruction on the index of a side that several threads share.
+fn claim(index: u64) -> Vec<ProgramStep> {
+    let index = Address::Fixed(index);
+    vec![ProgramStep::Load(index), ProgramStep::Store(index)]
 }
 
-/// Puts a descriptor into a ring.
-fn put(ring: usize) -> Vec<ProgramStep> {
+/// Takes a descriptor from a ring. `claim` comes before it.
+fn take(ring: usize, claim: Vec<ProgramStep>) -> Vec<ProgramStep> {
+    let side = Side::Consumer;
+    let loads = descriptor(ring, side).map(ProgramStep::Load);
+    let taken = poll(ring, side).into_iter().chain(claim).chain(loads);
+    taken.chain([ProgramStep::Publish { ring, side }]).collect()
+}
+
+/// Puts a descriptor into a ring. `claim` comes before it.
+fn put(ring: usize, claim: Vec<ProgramStep>) -> Vec<ProgramStep> {
     let side = Side::Producer;
     let stores = descriptor(ring, side).map(ProgramStep::Store);
-    poll(ring, side)
-        .into_iter()
-        .chain(stores)
-        .chain([ProgramStep::Publish { ring, side }])
-        .collect()
+    let put = poll(ring, side).into_iter().chain(claim).chain(stores);
+    put.chain([ProgramStep::Publish { ring, side }]).collect()
 }
 
 fn receiver(variables: &Address, ring: usize) -> Vec<ProgramStep> {
-    [interface(variables, RECEIVE), put(ring)].concat()
+    [interface(variables, RECEIVE), put(ring, Vec::new())].concat()
 }
 
 fn transmitter(variables: &Address, ring: usize) -> Vec<ProgramStep> {
-    [take(ring), interface(variables, TRANSMIT), vec![ProgramStep::Done]].concat()
+    let done = vec![ProgramStep::Done];
+    [take(ring, Vec::new()), interface(variables, TRANSMIT), done].concat()
 }
 
 #[cfg(test)]
@@ -348,6 +366,31 @@ mod tests {
             (mixed.threads[thread].name.as_str(), mixed.threads[thread].role.as_str())
         };
         assert_eq!([of(3), of(8)], [("ipfwd1-R", "intadd-R"), ("flow2-T", "stateful-T")]);
+    }
+
+    #[test]
+    fn several_processing_threads_share_both_rings_and_the_table() {
+        let four = PacketPipeline::named("hash1_L2/4").unwrap();
+        let job = PacketProgram::job(&[four; 2]);
+        assert_eq!((job.threads.len(), job.check()), (12, Ok(())));
+        let shared: Vec<[bool; 2]> = (0..4).map(|ring| job.shared(ring)).collect();
+        assert_eq!(shared, [[false, true], [true, false]].repeat(2));
+        let tables = |program: &SimulatedProgram| -> Vec<Address> {
+            let loads = program.steps().iter().filter_map(|step| match step {
+                ProgramStep::Load(address @ Address::Random { .. }) => Some(*address),
+                _ => None,
+            });
+            loads.collect()
+        };
+        assert_eq!(tables(&job.threads[1]).len(), 2);
+        assert_eq!(tables(&job.threads[1]), tables(&job.threads[4]));
+        assert_ne!(tables(&job.threads[1]), tables(&job.threads[7]), "of another instance");
+        let workload = PacketProgram::workload(&[four; 2]);
+        let names: Vec<&str> = workload.threads.iter().map(|thread| thread.name.as_str()).collect();
+        assert_eq!(names[..3], ["ipfwd0-R", "ipfwd0-P0", "ipfwd0-P1"]);
+        assert_eq!((names[5], workload.threads[3].role.as_str()), ("ipfwd0-T", "P"));
+        let one = PacketPipeline::from(PacketProgram::IntMul);
+        assert_eq!(PacketProgram::job(&[one]), PacketProgram::job(&[PacketProgram::IntMul]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A bounded ring between one producer and one consumer, and where it lies in memory.
+//! A bounded ring between producers and consumers, and where it lies in memory.
 
 /// An end of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,8 +9,11 @@ pub enum Side {
     Consumer = 1,
 }
 
-/// A bounded single-producer, single-consumer ring. Tail, head and every slot begin on a multiple
-/// of [`PacketRing::SPACING`]. So no two of them share a cache line.
+/// A bounded ring. Tail, head and every slot begin on a multiple of [`PacketRing::SPACING`]. So no
+/// two of them share a cache line.
+///
+/// Several threads may be one side. Each then claims the next slot in the cycle in which its poll
+/// succeeds, so no other gets it. The other side sees how many were published, in whatever order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRing {
     /// Address of the tail; the head and the slots follow.

@@ -1,6 +1,6 @@
 //! How long a measurement is.
 
-use crate::program::PacketProgram;
+use crate::program::{PacketPipeline, PacketProgram};
 
 /// How long and how often a measurement simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +18,11 @@ impl SimulatedWindow {
     /// of [`PacketProgram::AhoCorasick`] are long and differ more. It takes three times 600,000
     /// cycles in all its instances together, and at least 200,000. Shorter windows need more starts
     /// and take longer in all.
-    pub fn of(programs: &[PacketProgram]) -> Self {
-        let uneven =
-            programs.iter().filter(|&&program| program == PacketProgram::AhoCorasick).count()
-                as u64;
+    pub fn of<P: Copy + Into<PacketPipeline>>(programs: &[P]) -> Self {
+        let uneven = programs
+            .iter()
+            .filter(|&&program| program.into().program == PacketProgram::AhoCorasick)
+            .count() as u64;
         let cycles = CYCLES_OF_UNEVEN
             .checked_div(uneven)
             .map_or(CYCLES, |cycles| cycles.max(LEAST_OF_UNEVEN));
