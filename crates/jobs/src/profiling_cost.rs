@@ -136,11 +136,11 @@ pub(crate) fn profiling_outlook(
         return Ok(None);
     };
     let count = ExperimentCount::new(&tree, &thread_kinds, &local).map_err(SearchError::Space)?;
-    let base = count.base as f64;
+    let (base, sample) = (count.base as f64, count.sample as f64);
     let Some(entries) = count.slowdown else { return Ok(None) };
     if let (Budget::Time(budget), Time::Real) = (question.budget, testbed.time()) {
         let affordable = PROFILE_SHARE * budget.as_secs_f64() / each_seconds;
-        let least = base + Profiling::allowed(0.0, base, entries) as f64;
+        let least = sample + base + Profiling::allowed(0.0, base, entries) as f64;
         if affordable < least {
             let (workload, share) = (name, PROFILE_SHARE);
             let enough_seconds = (each_seconds * least / share).ceil();
@@ -152,12 +152,13 @@ pub(crate) fn profiling_outlook(
                 enough_seconds,
             });
         }
-        let share = affordable / (base + entries as f64);
+        let share = (affordable - sample) / (base + entries as f64);
         question.profile.share = question.profile.share.min(share);
     }
     let slowdown = Profiling::allowed(question.profile.share, base, entries) as f64;
-    let here = testbed.simulating().map(|each| (base + slowdown) * each.as_secs_f64());
-    Ok(Some(ProfilingOutlook { alone: base, company: slowdown, each: each_seconds, here }))
+    let alone = sample + base;
+    let here = testbed.simulating().map(|each| (alone + slowdown) * each.as_secs_f64());
+    Ok(Some(ProfilingOutlook { alone, company: slowdown, each: each_seconds, here }))
 }
 
 /// The cost of profiling, before anything is started.
@@ -193,8 +194,9 @@ pub fn profiling_cost(
     let entries = count.slowdown.ok_or_else(|| {
         JobError::usage("too many experiments to count: give --core-local a smaller level")
     })?;
-    let alone = count.base as f64;
-    let company = Profiling::allowed(profile.share, alone, entries) as f64;
+    let base = count.base as f64;
+    let company = Profiling::allowed(profile.share, base, entries) as f64;
+    let alone = count.sample as f64 + base;
     let here = here.map(|here| (alone + company) * here.as_secs_f64());
     let outlook = ProfilingOutlook { alone, company, each: each.as_secs_f64(), here };
     Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })

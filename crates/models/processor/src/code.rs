@@ -123,7 +123,7 @@ struct RingTraffic {
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
     rings: Vec<RingTraffic>,
-    /// By ring and side, and then by thread if several threads are a side: where the slot lies whose
+    /// By ring and side, then by thread if several threads are a side: where the slot lies whose
     /// turn it is, or that the thread claimed last.
     slots: Vec<u64>,
     reach: Vec<Reach>,

@@ -110,20 +110,21 @@ impl Predicting {
     /// `affordable` measurements can be made. If the profile takes more than its part, it is
     /// reduced.
     pub(crate) fn affording(self, affordable: f64) -> Self {
-        let base = self.profiling.base_experiments() as f64;
+        let whole = self.profiling.whole_base_experiments() as f64;
+        let sample = self.profiling.base_experiments() as f64 - whole;
         let entries = self.profiling.slowdown_entries().0 as f64;
-        let room = PROFILE_SHARE * affordable;
-        let fits = if room > base { room / (base + entries) } else { 0.0 };
+        let room = PROFILE_SHARE * affordable - sample;
+        let fits = if room > whole { room / (whole + entries) } else { 0.0 };
         Self { profiling: self.profiling.reduced(fits), ..self }
     }
 
     /// The fewest measurements that it takes: the profile, and the first of the assignments that it
     /// predicts.
     pub(crate) fn least(&self) -> u64 {
-        let (base, (entries, _)) =
-            (self.profiling.base_experiments(), self.profiling.slowdown_entries());
-        let most = Profiling::allowed(0.0, base as f64, entries).min(self.profiling.most());
-        (base + most + FIRST) as u64
+        let whole = self.profiling.whole_base_experiments() as f64;
+        let (entries, _) = self.profiling.slowdown_entries();
+        let most = Profiling::allowed(0.0, whole, entries).min(self.profiling.most());
+        (self.profiling.base_experiments() + most + FIRST) as u64
     }
 
     /// How the profile is made.

@@ -268,7 +268,8 @@ impl BaseTable {
         self.space.name(assignment)
     }
 
-    /// All entries that were measured: threads in the order of [`crate::Instance::threads`], and the performance.
+    /// All entries that were measured: threads in the order of [`crate::Instance::threads`], and the
+    /// performance.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Assignment, f64)> {
         self.values.iter().map(|(name, value)| (name, *value)).filter(|(_, value)| !value.is_nan())
     }

@@ -51,8 +51,11 @@ pub struct ExperimentCount {
     pub base_published: BigUint,
     /// Slowdown table, if every thread of an instance is distinct.
     pub slowdown_published: BigUint,
-    /// Base time table with threads of one role interchangeable: all, or at most for a sample.
+    /// Base time tables with threads of one role interchangeable, of applications that are measured
+    /// whole.
     pub base: usize,
+    /// The same of the others: the most that a sample has.
+    pub sample: usize,
     /// Slowdown table with threads of one role interchangeable, and only layouts that the workload
     /// has threads for. `None` if there are too many to enumerate.
     pub slowdown: Option<usize>,
@@ -68,11 +71,12 @@ impl ExperimentCount {
         thread_kinds: &ThreadKinds,
         local: &CoreLocal,
     ) -> Result<Self, SpaceError> {
-        let (mut base_published, mut base, mut told_apart) = (BigUint::ZERO, 0, 0);
+        let (mut base_published, mut base, mut sample, mut told_apart) = (BigUint::ZERO, 0, 0, 0);
         for application in 0..thread_kinds.applications() {
             let space = BaseSpace::new(tree, thread_kinds, application, local.per_context())?;
             base_published += space.count();
-            base += space.experiment_count();
+            let part = if space.is_listed() { &mut base } else { &mut sample };
+            *part += space.experiment_count();
             told_apart += thread_kinds.roster(application).len();
         }
         let layouts = Layouts::new(local, thread_kinds.kinds().len());
@@ -82,6 +86,7 @@ impl ExperimentCount {
             base_published,
             slowdown_published: around * told_apart,
             base,
+            sample,
             slowdown: layouts.map(|layouts| reachable(thread_kinds, &layouts).len()),
         })
     }

@@ -177,10 +177,7 @@ impl Profiling {
             return Err(too_many);
         }
         let sites = Sites::new(&thread_kinds, &local, &layouts, entries);
-        let alone: usize = bases.iter().map(|base| base.experiments).sum();
-        let most =
-            if share >= 1.0 { usize::MAX } else { Self::allowed(share, alone as f64, sites.len()) };
-        Ok(Self {
+        let all = Self {
             measured: vec![None; sites.len()],
             alone: vec![vec![None; local.builds().len()]; kinds],
             noise: 0.0,
@@ -190,14 +187,15 @@ impl Profiling {
             layouts,
             bases,
             sites,
-            most,
+            most: usize::MAX,
             asked: 0,
             stage: ProfilingStage::Begin,
             forecast: BTreeMap::new(),
             checks: Checks::default(),
             ended: None,
             within,
-        })
+        };
+        Ok(all.reduced(share))
     }
 
     /// The same profile before its first experiment, with at most a `share` of its experiments.
@@ -206,12 +204,13 @@ impl Profiling {
         if share >= 1.0 {
             return self;
         }
-        let base = self.base_experiments() as f64;
+        let base = self.whole_base_experiments() as f64;
         Self { most: self.most.min(Self::allowed(share, base, self.sites.len())), ..self }
     }
 
     /// How many of `entries` of a slowdown table may be measured. With all `base` experiments of
-    /// the base tables they are at most `share` of both. It is always at least 20, even if the base
+    /// the base tables they are at most `share` of both. Base tables that are sampled do not count:
+    /// a sample is a small share of its table. It is always at least 20, even if the base
     /// tables alone exceed the share. It is at most 800 unless all are measured.
     pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
         // Below 0 if the base tables are more; as a count that is none.
@@ -243,6 +242,12 @@ impl Profiling {
     /// Experiments that fill the base time tables: at most, if one is sampled.
     pub fn base_experiments(&self) -> usize {
         self.bases.iter().map(|base| base.experiments).sum()
+    }
+
+    /// Experiments that fill those base time tables of which all is measured.
+    pub fn whole_base_experiments(&self) -> usize {
+        let whole = self.bases.iter().filter(|base| !base.is_sampled());
+        whole.map(|base| base.experiments).sum()
     }
 
     /// The base time tables of which only a sample is measured.

@@ -3,8 +3,9 @@
 //! An instance is three threads that pass packets on over two rings (`layout`): R receives, P
 //! processes, T transmits. There may be several P ([`PacketPipeline`]). Each takes the next packet
 //! of the ring from R, and all feed the ring to T. Taking and giving a slot then costs an atomic
-//! instruction: a load and a store of the index they share. They share the tables of the instance. They run as in Netra DPS, with no operating system and one thread per
-//! hardware context. A thread whose ring is empty or full polls it.
+//! instruction: a load and a store of the index they share. They share the tables of the instance.
+//! Threads run as in Netra DPS, with no operating system and one thread per hardware context. A
+//! thread whose ring is empty or full polls it.
 //!
 //! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs.
 //! All code not named below is made of *blocks* of 18 instructions. A block has 10 additions, a
