@@ -35,9 +35,8 @@ pub enum AffinityError {
     },
     /// Another user's thread.
     #[error(
-        "not permitted to move thread {tid}{}: run pinwise as that user, as root, or after \
-         sudo setcap cap_sys_nice+ep \"$(command -v pinwise)\"",
-        .user.map(|user| format!(" of user {user}")).unwrap_or_default()
+        "not permitted to move thread {tid}{}: run pinwise as that user, {}",
+        .user.map(|user| format!(" of user {user}")).unwrap_or_default(), with_sys_nice()
     )]
     NotPermitted {
         /// The thread.
@@ -45,6 +44,17 @@ pub enum AffinityError {
         tid: Tid,
         /// Its user, if known.
         user: Option<u32>,
+    },
+    /// The thread has capabilities that this process lacks, and this process lacks CAP_SYS_NICE.
+    #[error(
+        "not permitted to move thread {tid}, which has capabilities that pinwise lacks: run \
+         pinwise with them, {}",
+        with_sys_nice()
+    )]
+    MoreCapable {
+        /// The thread.
+        #[serde(skip)]
+        tid: Tid,
     },
     /// pinwise may move the thread, and yet the kernel refuses.
     #[error(
@@ -77,9 +87,9 @@ impl AffinityError {
     /// Whether `other` is the same error, of this thread or of another one.
     pub fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Gone(_), Self::Gone(_)) | (Self::Forbidden { .. }, Self::Forbidden { .. }) => {
-                true
-            }
+            (Self::Gone(_), Self::Gone(_))
+            | (Self::Forbidden { .. }, Self::Forbidden { .. })
+            | (Self::MoreCapable { .. }, Self::MoreCapable { .. }) => true,
             (Self::Excluded { cpus, .. }, Self::Excluded { cpus: others, .. }) => cpus == others,
             (Self::NotPermitted { user, .. }, Self::NotPermitted { user: other, .. }) => {
                 user == other
@@ -177,17 +187,26 @@ fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
         Some(libc::ESRCH) => AffinityError::Gone(tid),
         Some(libc::EINVAL) => AffinityError::Excluded { tid, cpus: cpus.clone() },
         Some(libc::EPERM) => match user_of(tid) {
-            user if may_move(user) => AffinityError::Forbidden { tid },
-            user => AffinityError::NotPermitted { tid, user },
+            _ if holds_sys_nice() => AffinityError::Forbidden { tid },
+            user if user != Some(geteuid().as_raw()) => AffinityError::NotPermitted { tid, user },
+            _ if capabilities::exceeded_by(tid) => AffinityError::MoreCapable { tid },
+            _ => AffinityError::Forbidden { tid },
         },
         _ => AffinityError::System { tid, cause },
     }
 }
 
-/// Whether this process may move threads of `user`: sched_setaffinity(2), errors.
-fn may_move(user: Option<u32>) -> bool {
-    user == Some(geteuid().as_raw())
-        || capabilities::holds(capabilities::effective(), capabilities::SYS_NICE)
+/// Whether this process may move all threads: sched_setaffinity(2), errors.
+fn holds_sys_nice() -> bool {
+    capabilities::holds(capabilities::effective(), capabilities::SYS_NICE)
+}
+
+/// How pinwise gets CAP_SYS_NICE.
+fn with_sys_nice() -> &'static str {
+    match geteuid().is_root() {
+        true => "or with CAP_SYS_NICE (docker run --cap-add SYS_NICE)",
+        false => "as root, or after sudo setcap cap_sys_nice+ep \"$(command -v pinwise)\"",
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The capabilities of this process, by their numbers in capabilities(7).
 
+use crate::thread::Tid;
 use rustix::process::{geteuid, getuid};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits,
@@ -23,6 +24,16 @@ pub fn effective() -> u64 {
 /// Whether a set holds a capability.
 pub fn holds(set: u64, capability: u32) -> bool {
     set >> capability & 1 == 1
+}
+
+/// Whether a thread has capabilities that this process lacks. Then only CAP_SYS_NICE permits to move
+/// it: cap_task_setscheduler in the kernel's security/commoncap.c.
+pub(crate) fn exceeded_by(tid: Tid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let theirs = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
+    let theirs = theirs.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let own = capabilities(None).map_or(0, |own| own.permitted.bits());
+    theirs.is_some_and(|theirs| theirs & !own != 0)
 }
 
 /// Whether a set permits loading programs that watch the kernel: CAP_SYS_ADMIN, or CAP_PERFMON and
@@ -63,10 +74,11 @@ pub fn give_up_unneeded() {
 ///
 /// - Without CAP_SYS_PTRACE all remains. The kernel then shows the files of a process only to who
 ///   has at least its capabilities.
+/// - Without CAP_SYS_NICE all remains, too. The kernel then lets only such a process move threads.
 /// - CAP_SYS_ADMIN remains unless the two others that watch threads are there (Linux 5.8).
 fn kept(own: CapabilitySets) -> CapabilitySets {
     let CapabilitySets { permitted, effective, inheritable } = own;
-    if !effective.contains(CapabilitySet::SYS_PTRACE) {
+    if !effective.contains(CapabilitySet::SYS_PTRACE.union(CapabilitySet::SYS_NICE)) {
         return own;
     }
     let watching = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
@@ -99,8 +111,10 @@ mod tests {
         let before_5_8 = all.difference(CapabilitySet::BPF.union(CapabilitySet::PERFMON));
         assert!(kept_of(before_5_8).contains(CapabilitySet::SYS_ADMIN));
         assert!(!kept_of(before_5_8).contains(CapabilitySet::SYS_MODULE));
-        let of_a_container = all.difference(CapabilitySet::SYS_PTRACE);
-        assert_eq!(kept_of(of_a_container), of_a_container);
+        for lacking in [CapabilitySet::SYS_PTRACE, CapabilitySet::SYS_NICE] {
+            let of_a_container = all.difference(lacking);
+            assert_eq!(kept_of(of_a_container), of_a_container);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod fork_watch;
 mod guardian;
 mod guardian_timeouts;
 mod launch;
+mod line_queue;
 mod machine_snapshot;
 pub mod memory;
 mod pinner;
@@ -45,6 +46,7 @@ pub use guardian::{
 };
 pub use guardian_timeouts::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
+pub use line_queue::{LineReceiver, LineSender, line_queue};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use memory::{InitialMemory, MemoryError};
 pub use pinner::likely_pinner;

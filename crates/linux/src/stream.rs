@@ -4,10 +4,10 @@
 //! last lines for messages. It hands every line with the time it was read to the holder of the
 //! receiver. A dropped receiver costs nothing: the thread goes on reading.
 
+use crate::line_queue::{LineReceiver, line_queue};
 use crate::run_delay::RunDelay;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,9 +28,9 @@ pub struct OutputLine {
 #[derive(Debug, Default)]
 pub struct Streams {
     /// Its standard output.
-    pub stdout: Option<Receiver<OutputLine>>,
+    pub stdout: Option<LineReceiver>,
     /// Its standard error.
-    pub stderr: Option<Receiver<OutputLine>>,
+    pub stderr: Option<LineReceiver>,
 }
 
 /// The last lines of a stream, kept for error messages.
@@ -49,9 +49,6 @@ const QUOTED: usize = 100;
 const KEPT: usize = 5;
 /// A line longer than this is cut: a program may print gigabytes without a newline.
 const LONGEST: u64 = 64 * 1024;
-/// Lines that wait for a reader. If the reader falls further behind, the newest lines are dropped
-/// rather than memory filled.
-const WAITING: usize = 65_536;
 /// How long to wait for the end of a stream. A program that has ended may still have output in the
 /// pipe. A child of it may hold the pipe open for ever.
 const DRAINING: Duration = Duration::from_millis(500);
@@ -124,10 +121,10 @@ pub fn each_line(
 }
 
 /// Does the same as [`each_line`], and sends the lines to a receiver.
-pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<OutputLine>, Tail)> {
-    let (sender, receiver) = sync_channel(WAITING);
-    // Full: the receiver is behind. Disconnected: nobody wants the lines.
-    let tail = each_line(pipe, move |line| drop(sender.try_send(line)))?;
+pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(LineReceiver, Tail)> {
+    let (sender, receiver) = line_queue();
+    // Also if nobody listens any more: the program must not block.
+    let tail = each_line(pipe, move |line| _ = sender.send(line))?;
     Ok((receiver, tail))
 }
 
@@ -176,10 +173,10 @@ mod tests {
     fn every_line_arrives_and_the_last_ones_are_kept() {
         let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
         let (lines, tail) = follow(io::Cursor::new(format!("{text}\n"))).unwrap();
-        let lines: Vec<String> = lines.iter().map(|line| line.text).collect();
+        assert_eq!(tail.last().as_deref(), Some("line 19"), "blank lines say nothing");
+        let lines: Vec<String> = lines.try_iter().map(|line| line.text).collect();
         assert_eq!(lines.len(), 21);
         assert_eq!(lines[19], "line 19");
-        assert_eq!(tail.last().as_deref(), Some("line 19"), "blank lines say nothing");
     }
 
     #[test]
@@ -199,7 +196,8 @@ mod tests {
     fn a_line_without_end_is_cut_and_a_dropped_receiver_does_not_stop_the_reading() {
         let (lines, tail) =
             follow(io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
-        assert_eq!(lines.recv().unwrap().text.len(), LONGEST as usize);
+        let first = lines.recv_timeout(DRAINING * 100).unwrap();
+        assert_eq!(first.text.len(), LONGEST as usize);
         drop(lines);
         assert_eq!(tail.last().as_deref(), Some("last"));
     }

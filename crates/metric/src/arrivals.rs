@@ -7,10 +7,10 @@ use crate::pattern::Pattern;
 use crate::reading::Interpretation;
 use crate::source::{MetricValue, Source, SourceError, sleep_until};
 use pinwise_figures::counted;
-use pinwise_linux::{OutputLine, quotable};
+use pinwise_linux::{LineReceiver, OutputLine, quotable};
 use pinwise_measure::{MeasureError, Retry};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// One number, and when it came.
@@ -83,7 +83,7 @@ const CREATING: Duration = Duration::from_secs(2);
 
 /// Where lines come from.
 pub(crate) enum Lines {
-    Stream(Receiver<OutputLine>),
+    Stream(LineReceiver),
     File(FileLines),
 }
 
@@ -321,7 +321,6 @@ pub(crate) fn read_dated(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::sync::mpsc::sync_channel;
 
     /// Arrivals that are due at given milliseconds after `start`, without waiting for them. An
     /// arrival beyond the deadline stays for later.
@@ -358,10 +357,10 @@ pub(crate) mod tests {
 
     #[test]
     fn the_error_shows_the_lines_that_arrived_and_whether_any_matched() {
-        let (sender, receiver) = sync_channel(10);
+        let (sender, receiver) = pinwise_linux::line_queue();
         let say = |text: &str| {
             let (at, late) = (Instant::now(), Duration::ZERO);
-            sender.send(OutputLine { at, late, text: text.into() }).unwrap();
+            assert!(sender.send(OutputLine { at, late, text: text.into() }));
         };
         let mut lines = MatchingLines::new(
             Lines::Stream(receiver),

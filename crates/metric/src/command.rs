@@ -34,12 +34,19 @@ struct CommandOutput {
     status: std::process::ExitStatus,
 }
 
-/// Enough for any status page; a command that prints for ever is stopped by its time limit.
-const LONGEST: usize = 16 * 1024 * 1024;
+/// Enough for any status page. What comes after that is not kept. A command that prints for ever is
+/// stopped by its time limit.
+const LONGEST: usize = 4 << 20;
 
 impl Source for ShellCommand {
     fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, SourceError> {
         let output = self.run(Urgency::First, cancelled)?;
+        if output.stdout.len() > LONGEST {
+            return Err(SourceError::on(
+                format_args!("command '{}'", self.command),
+                "it printed more than 4 MiB: have it print less, with grep for example",
+            ));
+        }
         let text = String::from_utf8_lossy(&output.stdout);
         let found = match &self.pick {
             Some(pattern) => pattern.find(&text)?,
@@ -284,7 +291,7 @@ fn start<'a>(
 /// Appends what a pipe holds. Returns whether the pipe is still open.
 fn take(pipe: &mut impl Read, buffer: &mut [u8], text: &mut Vec<u8>) -> io::Result<bool> {
     let read = pipe.read(buffer)?;
-    if text.len() < LONGEST {
+    if text.len() <= LONGEST {
         text.extend_from_slice(&buffer[..read]);
     }
     Ok(read > 0)
@@ -419,6 +426,12 @@ mod tests {
         assert!(why.contains("does not match") && why.contains("hello"), "{why}");
         let why = self::why("echo hello", None);
         assert!(why.contains("--pick"), "{why}");
+    }
+
+    #[test]
+    fn an_output_that_is_too_long_is_not_searched() {
+        let why = why("echo 5; head -c 9000000 /dev/zero", Some(r"(\d+)"));
+        assert!(why.contains("it printed more than 4 MiB"), "{why}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A file to which a program writes its progress. pinwise follows it like `tail -F`. It reads the
 //! file again from its start if it is replaced, truncated or overwritten.
 
-use pinwise_linux::{OutputLine, RealtimeClass, RunDelay};
+use pinwise_linux::{LineReceiver, LineSender, OutputLine, RealtimeClass, RunDelay, line_queue};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, inotify};
 use std::fs::{File, OpenOptions};
@@ -12,7 +12,6 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The position of a follower in a file.
@@ -250,7 +249,7 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct FileLines {
-    pub(crate) lines: Receiver<OutputLine>,
+    pub(crate) lines: LineReceiver,
     stop: Arc<AtomicBool>,
 }
 
@@ -260,12 +259,9 @@ impl Drop for FileLines {
     }
 }
 
-/// Lines waiting for a meter.
-const WAITING: usize = 65_536;
-
 /// Follows the file at `path`, which need not exist yet.
 pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
-    let (sender, lines) = sync_channel(WAITING);
+    let (sender, lines) = line_queue();
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, path) = (Arc::clone(&stop), path.to_owned());
     // What is in the file now is history, from this moment and not from when the thread gets to
@@ -293,21 +289,12 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
 
 /// Passes on the new lines. Returns false if nobody listens any more. An error, such as a file made
 /// unreadable, may pass.
-fn forward(
-    follower: &mut FileFollower,
-    delay: &mut RunDelay,
-    sender: &SyncSender<OutputLine>,
-) -> bool {
+fn forward(follower: &mut FileFollower, delay: &mut RunDelay, sender: &LineSender) -> bool {
     follower.late = delay.since_last();
     let lines = follower.lines().unwrap_or_default();
     let this = FileLook { at: Instant::now(), late: follower.late + delay.since_last() };
     let FileLook { at, late } = follower.first_seen().unwrap_or(this);
-    lines.into_iter().all(|text| {
-        !matches!(
-            sender.try_send(OutputLine { at, late, text }),
-            Err(TrySendError::Disconnected(_))
-        )
-    })
+    lines.into_iter().all(|text| sender.send(OutputLine { at, late, text }))
 }
 
 /// Waits until the file changes, at most 20 ms. The limit serves a file that is replaced, does not
@@ -557,7 +544,9 @@ mod tests {
         for line in 0..50 {
             append(&path, &format!("line {line}\n"));
         }
-        let lines: Vec<String> = followed.lines.iter().take(50).map(|line| line.text).collect();
+        let lines: Vec<String> = (0..50)
+            .map(|_| followed.lines.recv_timeout(Duration::from_secs(60)).unwrap().text)
+            .collect();
         assert_eq!(lines[0], "line 0");
         assert_eq!(lines[49], "line 49");
     }

@@ -91,6 +91,9 @@ fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<Program
     known.stated.is_none().then_some(read)
 }
 
+/// The most numbers that are listened to. A program may print millions a second.
+const MOST_HEARD: usize = 65_536;
+
 /// Listens to lines until their cadence and their kind are known.
 pub(crate) fn lines(
     mut arrivals: Box<dyn Arrivals>,
@@ -100,51 +103,65 @@ pub(crate) fn lines(
     let began = Instant::now();
     let mut heard: Vec<Arrival> = Vec::new();
     let mut said = known.stated.or(known.hint);
+    // A look takes time for each number. So the pause before the next one grows with them.
+    let mut next_look = 0;
     loop {
-        let times: Vec<f64> = heard
-            .iter()
-            .map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64())
-            .collect();
-        let late: Vec<f64> = heard.iter().map(|arrival| arrival.late.as_secs_f64()).collect();
-        if let Some(cadence) = cadence(&times, &late) {
-            let (lines, period) = match cadence {
-                Cadence::Lines { period } => (1, period),
-                Cadence::Blocks { lines, period } => (lines, period),
-                Cadence::Buffered { lines, period } => {
-                    let period = Duration::from_secs_f64(period);
-                    return Err(MetricError::Buffered {
-                        metric: known.metric.into(),
-                        lines,
-                        period,
+        let expired = known.until.is_some_and(|until| Instant::now() > until);
+        let last = expired || heard.len() >= MOST_HEARD;
+        if last || heard.len() >= next_look {
+            next_look = heard.len() + heard.len() / 64 + 1;
+            let times: Vec<f64> = heard
+                .iter()
+                .map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64())
+                .collect();
+            let late: Vec<f64> = heard.iter().map(|arrival| arrival.late.as_secs_f64()).collect();
+            if let Some(cadence) = cadence(&times, &late) {
+                let (lines, period) = match cadence {
+                    Cadence::Lines { period } => (1, period),
+                    Cadence::Blocks { lines, period } => (lines, period),
+                    Cadence::Buffered { lines, period } => {
+                        let period = Duration::from_secs_f64(period);
+                        return Err(MetricError::Buffered {
+                            metric: known.metric.into(),
+                            lines,
+                            period,
+                        });
+                    }
+                };
+                let values = reports(&heard, &times, lines, period);
+                if said.is_none() {
+                    said = interpret(&values);
+                }
+                if let Some(interpretation) = said {
+                    let mut notes: Vec<ProgramNote> =
+                        decision(known, interpretation).into_iter().collect();
+                    if lines > 1 {
+                        notes.push(ProgramNote::LinesAdded { lines, seconds: period });
+                        arrivals = Box::new(Blocks::new(arrivals, lines, period));
+                    }
+                    if period > 0.1 {
+                        notes.push(ProgramNote::MetricRare { seconds: period });
+                    }
+                    let meter = Box::new(known.paced(arrivals, interpretation, false));
+                    return Ok(DetectedMetric {
+                        meter,
+                        interpretation,
+                        notes,
+                        shortest_window: Duration::from_secs_f64(period),
+                        unit: heard[0].sample.unit,
                     });
                 }
-            };
-            let values = reports(&heard, &times, lines, period);
-            if said.is_none() {
-                said = interpret(&values);
-            }
-            if let Some(interpretation) = said {
-                let mut notes: Vec<ProgramNote> =
-                    decision(known, interpretation).into_iter().collect();
-                if lines > 1 {
-                    notes.push(ProgramNote::LinesAdded { lines, seconds: period });
-                    arrivals = Box::new(Blocks::new(arrivals, lines, period));
+                let constant = || values.windows(2).all(|pair| pair[0] == pair[1]);
+                if last || Instant::now() > known.end(began) && constant() {
+                    return Err(known.undecided(heard[0].sample.value, began.elapsed()));
                 }
-                if period > 0.1 {
-                    notes.push(ProgramNote::MetricRare { seconds: period });
-                }
-                let meter = Box::new(known.paced(arrivals, interpretation, false));
-                return Ok(DetectedMetric {
-                    meter,
-                    interpretation,
-                    notes,
-                    shortest_window: Duration::from_secs_f64(period),
-                    unit: heard[0].sample.unit,
-                });
-            }
-            if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1])
-            {
-                return Err(known.undecided(values[0], began.elapsed()));
+            } else if heard.len() >= MOST_HEARD {
+                let (metric, lines) = (known.metric.into(), heard.len());
+                return Err(MetricError::Buffered { metric, lines, period: began.elapsed() });
+            } else if let (true, Some(newest)) = (expired, heard.last()) {
+                let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());
+                let silent = newest.at.elapsed();
+                return Err(MetricError::TooFew { metric, numbers, waited, silent });
             }
         }
         let asked = Instant::now();
@@ -379,6 +396,17 @@ mod tests {
             "{:?}",
             learn(Some(200))
         );
+    }
+
+    #[test]
+    fn of_numbers_without_end_only_so_many_are_listened_to() {
+        let hear = |count: usize| {
+            let arrivals: Vec<(u64, f64)> = (0..count as u64).map(|n| (n / 10, 5.0)).collect();
+            let known = Known { hint: None, ..known(None) };
+            lines(Box::new(script(&arrivals)), &known, &|| false).map(drop)
+        };
+        assert!(matches!(hear(MOST_HEARD - 1), Err(MetricError::Closed { .. })));
+        assert!(matches!(hear(MOST_HEARD), Err(MetricError::Undecided { .. })));
     }
 
     /// Another number at each reading, of a kind that the source may declare.

@@ -7,9 +7,8 @@
 
 use super::ProgramRun;
 use crate::prober::{ProbeError, ProbeOptions};
-use pinwise_linux::{OutputLine, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
+use pinwise_linux::{LineReceiver, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
 use regex_lite::Regex;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// Between two looks.
@@ -42,7 +41,7 @@ impl ProgramRun {
 
     fn wait_said(&mut self, n: u32, pattern: &Regex, limit: Duration) -> Result<(), ProbeError> {
         let begin = Instant::now();
-        let said = |lines: &Option<Receiver<OutputLine>>| {
+        let said = |lines: &Option<LineReceiver>| {
             lines
                 .as_ref()
                 .is_some_and(|lines| lines.try_iter().any(|line| pattern.is_match(&line.text)))
