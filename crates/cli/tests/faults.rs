@@ -3,9 +3,12 @@
 
 mod support;
 
-use pinwise_synthetic::not_judged;
+use pinwise_synthetic::{lacking, not_judged};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::source::compiled;
@@ -586,4 +589,484 @@ fn a_store_that_is_removed_meanwhile_is_rescued_and_named() {
         let said = String::from_utf8(resumed.stderr).unwrap();
         assert!(said.contains("has ended") && !said.contains("did not make"), "{said}");
     }
+}
+
+/// Two threads work. From USR1 on, each asks to be on CPU N, again and again, and the first thread
+/// prints how often they had other CPUs. With -1, they ask for the CPUs that they began with.
+const ASKS_AGAIN: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile sig_atomic_t asks;
+static long found;
+static cpu_set_t wanted;
+static void begin(int none) { asks = 1; }
+static void *work(void *none) {
+  for (;;) {
+    for (volatile long i = 0; i < 300000; i++);
+    if (!asks) continue;
+    cpu_set_t now;
+    sched_getaffinity(0, sizeof now, &now);
+    if (!CPU_EQUAL(&now, &wanted)) __sync_fetch_and_add(&found, 1);
+    sched_setaffinity(0, sizeof wanted, &wanted);
+  }
+}
+int main(int count, char **words) {
+  int cpu = atoi(words[1]);
+  pthread_t thread;
+  alarm(60);
+  signal(SIGUSR1, begin);
+  sched_getaffinity(0, sizeof wanted, &wanted);
+  if (cpu >= 0) { CPU_ZERO(&wanted); CPU_SET(cpu, &wanted); }
+  for (int i = 0; i < 2; i++) pthread_create(&thread, 0, work, 0);
+  for (;; usleep(10000)) if (asks) printf("%ld\n", __sync_fetch_and_add(&found, 0)), fflush(stdout);
+}
+"#;
+
+#[test]
+fn a_program_that_sets_its_own_affinities_is_named_and_not_fought() {
+    let folder = TempDir::new().unwrap();
+    let Some(built) = compiled(&folder, ASKS_AGAIN) else { return };
+    let all = affinities(std::process::id()).into_values().next().unwrap();
+    let first = all.split([',', '-']).next().unwrap();
+    if first == all {
+        return lacking("a second CPU");
+    }
+    let counts = folder.path().join("counts");
+    for (cpu, wanted) in [(first, first), ("-1", all.as_str())] {
+        let output = std::fs::File::create(&counts).unwrap();
+        let program = Program::start(Command::new(&built).arg(cpu).stdout(output));
+        let now = || affinities(program.pid());
+        wait_until(PATIENCE, "its threads", || now().len() == 3);
+        let mut place = place_all(&[&program], "10m", folder.path());
+        let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
+        wait_until(PATIENCE, "pins", || now().into_values().any(|mask| mask != all));
+        signal(program.pid(), Signal::USR1);
+        assert_eq!(place.ended(PATIENCE).code(), Some(1), "{cpu}");
+        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("pinwise: ")).collect();
+        let named = "moved thread ";
+        assert!(errors.len() == 1 && errors[0].contains(named), "{said}");
+        assert!(errors[0].contains("for the second time: stop that"), "{said}");
+        // What they ask for is what they keep: nobody sets anything else any more.
+        let counted = || std::fs::read_to_string(&counts).unwrap();
+        let before = counted().lines().count();
+        wait_until(PATIENCE, "what they found", || counted().lines().count() > before + 20);
+        let counted = counted();
+        let found: Vec<u64> = counted.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(found[before + 1] == found[before + 20] && found[before] < 40, "{found:?}");
+        let workers: Vec<String> = now().into_values().skip(1).collect();
+        assert_eq!(workers, [wanted, wanted], "{said}");
+    }
+}
+
+/// Two threads work, and 1,997 sleep for good. The first one sleeps, too.
+const MANY_THREADS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static void *sleeper(void *none) { for (;;) pause(); }
+static void *worker(void *none) { for (volatile long i = 0;; i++); }
+int main(void) {
+  pthread_t thread;
+  pthread_attr_t small;
+  alarm(60);
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 65536);
+  for (int i = 0; i < 2; i++) pthread_create(&thread, 0, worker, 0);
+  for (int i = 0; i < 1997; i++) if (pthread_create(&thread, &small, sleeper, 0)) return 9;
+  sleeper(0);
+}
+"#;
+
+#[test]
+fn two_thousand_threads_keep_their_affinities_within_the_budget_and_after_signals() {
+    let folder = TempDir::new().unwrap();
+    let Some(built) = compiled(&folder, MANY_THREADS) else { return };
+    let mut program = Program::start(&mut Command::new(&built));
+    let mut ended = None;
+    let task = format!("/proc/{}/task", program.pid());
+    let threads = || std::fs::read_dir(&task).unwrap().count();
+    wait_until(PATIENCE, "2,000 threads", || {
+        threads() == 2000 || {
+            ended = program.0.try_wait().unwrap();
+            ended.is_some()
+        }
+    });
+    if ended.is_some_and(|status| status.code() == Some(9)) {
+        return not_judged("this user may not have 2,000 threads");
+    }
+    let before = affinities(program.pid());
+    let mut place = place_all(&[&program], "3s", folder.path());
+    let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::null()));
+    assert!(matches!(place.ended(PATIENCE).code(), Some(0 | 1)));
+    assert_eq!(affinities(program.pid()), before);
+    for (number, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let mut place = place_all(&[&program], "10m", folder.path());
+        let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::null()));
+        wait_until(PATIENCE, "pins", || affinities(program.pid()) != before);
+        signal(place.pid(), number);
+        assert_eq!(place.ended(PATIENCE).code(), code);
+        wait_until(PATIENCE, "the original affinities", || affinities(program.pid()) == before);
+    }
+}
+
+/// Two threads work. The first one makes child processes that live for a moment, at most three at
+/// a time.
+const FORKS: &str = r#"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *none) { for (volatile long i = 0;; i++); }
+int main(void) {
+  pthread_t thread;
+  alarm(60);
+  for (int i = 0; i < 2; i++) pthread_create(&thread, 0, work, 0);
+  for (int alive = 0;; alive++) {
+    if (alive == 3) wait(0), alive--;
+    if (fork()) continue;
+    for (volatile long i = 0; i < 200000; i++);
+    _exit(0);
+  }
+}
+"#;
+
+#[test]
+fn a_program_that_forks_without_pause_gets_its_affinities_back_with_its_children() {
+    let folder = TempDir::new().unwrap();
+    let Some(built) = compiled(&folder, FORKS) else { return };
+    let program = Program::start(&mut Command::new(&built));
+    let now = || affinities(program.pid());
+    wait_until(PATIENCE, "its threads", || now().len() == 3);
+    let before = now();
+    // Every child that lives now, and was made after all pins were gone.
+    let children = || {
+        let list = format!("/proc/{0}/task/{0}/children", program.pid());
+        let list = std::fs::read_to_string(list).unwrap();
+        list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>()
+    };
+    let free = || {
+        let masks = children().into_iter().flat_map(|pid| affinities(pid).into_values());
+        masks.into_iter().all(|mask| Some(&mask) == before.values().next())
+    };
+    for number in [None, Some(Signal::INT), Some(Signal::KILL)] {
+        let mut place =
+            place_all(&[&program], if number.is_none() { "3s" } else { "10m" }, folder.path());
+        let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
+        if let Some(number) = number {
+            wait_until(PATIENCE, "pins", || now() != before);
+            signal(place.pid(), number);
+        }
+        let code = place.ended(PATIENCE).code();
+        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+        let expected: &[Option<i32>] = match number {
+            None => &[Some(0), Some(1)],
+            Some(Signal::INT) => &[Some(130)],
+            _ => &[None],
+        };
+        assert!(expected.contains(&code) && !said.contains("panicked"), "{code:?}: {said}");
+        wait_until(PATIENCE, "the original affinities", || now() == before);
+        wait_until(PATIENCE, "free children", free);
+    }
+}
+
+/// The most memory that `place` may have when a metric is garbage, in KiB. It has a third of it
+/// with any metric.
+const MEMORY: u64 = 128 << 10;
+
+/// What a line of a file in `/proc/PID` says; `None` if the process has ended.
+fn figure(pid: u32, file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn a_metric_that_prints_garbage_takes_neither_memory_nor_more_than_the_budget() {
+    let working = format!("head -c 100000000 /dev/zero; {WORKS}");
+    let stdout = r"stdout:packets=(\d+)";
+    let garbage = [
+        (stdout, "exec cat /dev/urandom", false),
+        (stdout, "exec cat /dev/zero", true),
+        (stdout, "exec yes packets=17", false),
+        (stdout, working.as_str(), false),
+        ("cmd:cat /dev/urandom", WORKS, true),
+        ("cmd:head -c 100000000 /dev/zero", WORKS, false),
+    ];
+    for (metric, program, endless) in garbage {
+        for stopped in [false, true].into_iter().filter(|stopped| endless || !stopped) {
+            let folder = TempDir::new().unwrap();
+            let mut place = Command::new(PINWISE);
+            place.args(["place", "--budget", if stopped { "10m" } else { "1s" }]);
+            place.args(["--metric", metric, "--store"]).arg(folder.path().join("pinwise.db"));
+            if metric.starts_with("cmd:") {
+                place.args(["--pick", r"packets=(\d+)"]);
+            }
+            place.args(["--", "sh", "-c", program]).env("XDG_DATA_HOME", folder.path());
+            let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
+            let (mut most, mut told) = (0, false);
+            let mut ended = None;
+            wait_until(PATIENCE, "its end", || {
+                most = figure(place.pid(), "status", "VmHWM:").unwrap_or(most);
+                let read = figure(place.pid(), "io", "rchar:").unwrap_or(0);
+                if stopped && !told && read > 20_000_000 {
+                    signal(place.pid(), Signal::TERM);
+                    told = true;
+                }
+                ended = place.0.try_wait().unwrap();
+                ended.is_some()
+            });
+            let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+            let what = format!("{metric} of {program}: {most} KiB, {ended:?}: {said}");
+            assert_eq!(ended.unwrap().code(), Some(if told { 130 } else { 1 }), "{what}");
+            let errors = said.lines().filter(|line| line.starts_with("pinwise: ")).count();
+            assert!(errors == 1 && !said.contains("panicked") && told == stopped, "{what}");
+            println!("{metric} of {program}: {most} KiB");
+            assert!((1..MEMORY).contains(&most), "{what}");
+        }
+    }
+}
+
+/// A user that is neither root nor the owner of anything.
+const NOBODY: u32 = 65_534;
+
+/// Works until USR1, then becomes FILE. If that is a program of root with the set-user-ID bit, it
+/// goes on as another user.
+const BECOMES_ANOTHER_USER: &str = r#"
+#define _GNU_SOURCE
+#include <signal.h>
+#include <unistd.h>
+static char **file;
+static void become(int none) { char *words[] = {file[1], 0}; execv(file[1], words); }
+int main(int count, char **words) {
+  alarm(60);
+  file = words;
+  if (count == 1 && setresuid(65533, 65533, 65533)) return 9;
+  if (count > 1) signal(SIGUSR1, become);
+  for (volatile long i = 0;; i++);
+}
+"#;
+
+#[test]
+fn a_program_that_becomes_another_user_s_is_named_and_the_others_get_their_affinities_back() {
+    if !rustix::process::geteuid().is_root() {
+        return not_judged("only root can make programs that change the user");
+    }
+    let folder = TempDir::new().unwrap();
+    let Some(built) = compiled(&folder, BECOMES_ANOTHER_USER) else { return };
+    // Copies: the folder that tests are built in may be closed to others.
+    let [pinwise, other] = ["pinwise", "other"].map(|name| folder.path().join(name));
+    std::fs::copy(PINWISE, &pinwise).unwrap();
+    std::fs::copy(&built, &other).unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    for interrupted in [false, true] {
+        let mut becoming = Program::start(Command::new(&built).arg(&other).uid(NOBODY).gid(NOBODY));
+        let mut working = Command::new("sh");
+        working.args(["-c", WORKS]).uid(NOBODY).gid(NOBODY);
+        let working = Program::start(&mut working);
+        let before = affinities(working.pid());
+        let placed = place_all(&[&working, &becoming], "10m", folder.path());
+        let mut place = Command::new(&pinwise);
+        place.args(placed.get_args()).env("XDG_DATA_HOME", folder.path());
+        place.current_dir(folder.path()).uid(NOBODY).gid(NOBODY);
+        let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
+        let pid = becoming.pid();
+        let now = || affinities(pid).into_values().next();
+        wait_until(PATIENCE, "pins", || now() != before.values().next().cloned());
+        signal(place.pid(), Signal::STOP);
+        signal(pid, Signal::USR1);
+        let status = format!("/proc/{pid}/status");
+        let mut refused = false;
+        wait_until(PATIENCE, "the other user", || {
+            refused = becoming.0.try_wait().unwrap().is_some();
+            let status = std::fs::read_to_string(&status).unwrap_or_default();
+            refused || status.contains("Uid:\t65533\t65533\t65533")
+        });
+        if interrupted {
+            signal(place.pid(), Signal::INT);
+        }
+        signal(place.pid(), Signal::CONT);
+        let code = place.ended(PATIENCE).code();
+        if refused {
+            return not_judged("programs cannot change the user here");
+        }
+        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("pinwise: ")).collect();
+        // Not 130: not everything was put back.
+        assert_eq!(code, Some(1), "{said}");
+        let keeps = "pinwise: interrupted, and threads keep their pins: not permitted to move";
+        let line = if interrupted { keeps } else { "pinwise: not permitted to move thread " };
+        assert!(errors.len() == 1 && errors[0].starts_with(line), "{said}");
+        assert!(errors[0].contains(" of user 65533: "), "{said}");
+        wait_until(PATIENCE, "the original affinity", || affinities(working.pid()) == before);
+    }
+}
+
+#[test]
+fn without_the_capability_foreign_and_stronger_processes_are_refused_with_its_name() {
+    let Some(setpriv) = tool("setpriv") else { return };
+    let as_container = |program: &std::ffi::OsStr| {
+        let mut command = Command::new(&setpriv);
+        command.args(["--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"]).arg(program);
+        command
+    };
+    let begins = as_container("true".as_ref()).output().unwrap().status.success();
+    if !begins || capabilities(Path::new("/proc/self/status")) & 1 << 23 == 0 {
+        return not_judged("this user has no such capability to give up");
+    }
+    let folder = TempDir::new().unwrap();
+    let shell = || Command::new("sh");
+    let foreign = || {
+        let mut shell = shell();
+        shell.uid(NOBODY).gid(NOBODY);
+        shell
+    };
+    let as_strong = || as_container("sh".as_ref());
+    let cases: [(&dyn Fn() -> Command, Option<&str>); 3] = [
+        (&foreign, Some(" of user 65534: run pinwise as that user, or with CAP_SYS_NICE")),
+        (&shell, Some(", which has capabilities that pinwise lacks: run pinwise with them, or")),
+        (&as_strong, None),
+    ];
+    for (start, refusal) in cases {
+        let programs = [(); 2].map(|()| Program::start(start().args(["-c", WORKS])));
+        let works = |program: &Program| {
+            let command = std::fs::read(format!("/proc/{}/cmdline", program.pid())).unwrap();
+            command.starts_with(b"sh\0")
+        };
+        wait_until(PATIENCE, "the shells", || programs.iter().all(works));
+        let now = || [0, 1].map(|which: usize| affinities(programs[which].pid()));
+        let before = now();
+        let placed = place_all(&[&programs[0], &programs[1]], "10m", folder.path());
+        let mut place = as_container(PINWISE.as_ref());
+        place.args(placed.get_args()).env("XDG_DATA_HOME", folder.path());
+        let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
+        let mut ended = || place.0.try_wait().unwrap().is_some();
+        if refusal.is_none() {
+            wait_until(PATIENCE, "pins", || now() != before || ended());
+        }
+        if refusal.is_none() && !ended() {
+            signal(place.pid(), Signal::INT);
+        }
+        let code = place.ended(PATIENCE).code();
+        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("pinwise: ")).collect();
+        assert_eq!(code, Some(if refusal.is_some() { 1 } else { 130 }), "{said}");
+        let words = refusal.unwrap_or("interrupted");
+        assert!(errors.len() == 1 && errors[0].contains(words), "{said}");
+        assert_eq!(now(), before);
+    }
+}
+
+/// How often bytes of a store are damaged while `place` writes it.
+const DAMAGED: u64 = 6;
+
+#[test]
+fn a_store_that_is_damaged_while_it_is_written_gives_an_error_or_what_is_right() {
+    let place = |folder: &Path| {
+        let mut command = Command::new(PINWISE);
+        command.args(["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"]);
+        command.args(["--budget", "200", "--seed", "1", "--json", "--store"]);
+        command.arg(folder.join("p.db")).env("XDG_DATA_HOME", folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let answer = |output: &Output| {
+        let mut answer = json(output);
+        answer.as_object_mut().unwrap().remove("plan");
+        answer
+    };
+    let export = |folder: &Path| {
+        let store = folder.join("p.db");
+        let words = ["campaign", "export", "1", "--format", "json", "--store"];
+        pinwise(words.map(Path::new).into_iter().chain([store.as_path()]))
+    };
+    let records = |output: &Output| json(output)["records"].as_array().unwrap().clone();
+    let whole = TempDir::new().unwrap();
+    let right = answer(&place(whole.path()).output().unwrap());
+    let all = records(&export(whole.path()));
+    let (mut writes, mut answered, mut refused) = (0, 0, 0);
+    for seed in 0..DAMAGED {
+        let folder = TempDir::new().unwrap();
+        let mut random = pinwise_topology::Random::new(seed);
+        let mut place = Program::start(&mut place(folder.path()));
+        while place.0.try_wait().unwrap().is_none() {
+            for name in ["p.db", "p.db-wal"] {
+                let file = folder.path().join(name);
+                let Ok(file) = std::fs::OpenOptions::new().write(true).open(file) else { continue };
+                // The tables are there from the third page on.
+                let length = file.metadata().unwrap().len();
+                if length > 8192 {
+                    file.write_all_at(&[random.below(256) as u8], random.below(length)).unwrap();
+                    writes += 1;
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_millis(random.below(40)));
+        }
+        let status = place.0.wait().unwrap();
+        let [stdout, stderr] = outputs(&mut place);
+        let output = Output { status, stdout, stderr };
+        check_end(&output, &format!("{seed}: place"));
+        let exported = export(folder.path());
+        check_end(&exported, &format!("{seed}: export"));
+        if output.status.success() {
+            assert_eq!(answer(&output), right, "{seed}");
+            answered += 1;
+        }
+        if exported.status.success() {
+            let records = records(&exported);
+            assert_eq!(records, all[..records.len()], "{seed}");
+        }
+        refused += u32::from(!(output.status.success() && exported.status.success()));
+    }
+    println!("{writes} bytes damaged; {answered} answers; {refused} of {DAMAGED} stores refused");
+    assert!(writes > DAMAGED && refused > 0);
+}
+
+/// How many searches begin at once on a store that is not there yet.
+const AT_ONCE: usize = 8;
+
+#[test]
+fn searches_that_begin_at_once_on_a_new_store_have_all_their_records_there() {
+    let folder = TempDir::new().unwrap();
+    let begin = |which: usize| {
+        let mut command = Command::new(PINWISE);
+        command.args(["place", "--workload", "intadd:1", "--json"]);
+        // Two measure real programs.
+        command.args(match which % 4 {
+            0 => &["--budget", "50"][..],
+            _ => &["--budget", "100", "--machine", "ultrasparc-t2"],
+        });
+        command.env("XDG_DATA_HOME", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Program::start(&mut command)
+    };
+    let programs: Vec<Program> = (0..AT_ONCE).map(begin).collect();
+    let mut numbers = Vec::new();
+    for mut program in programs {
+        let status = program.ended(PATIENCE);
+        let [stdout, stderr] = outputs(&mut program);
+        let answer = json(&Output { status, stdout, stderr });
+        let number = answer["campaign"].as_u64().unwrap();
+        let mut export = Command::new(PINWISE);
+        export.args(["campaign", "export", &number.to_string(), "--format", "json"]);
+        let campaign = json(&export.env("XDG_DATA_HOME", folder.path()).output().unwrap());
+        let records = campaign["records"].as_array().unwrap();
+        assert_eq!(Some(records.len() as u64), answer["measurements"].as_u64(), "{answer}");
+        let recorded = records.iter().map(|record| record["number"].as_u64().unwrap());
+        assert!(recorded.eq(0..records.len() as u64), "{campaign}");
+        numbers.push(number as usize);
+    }
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(1..=AT_ONCE));
+}
+
+/// What a program that has ended left in its pipes.
+fn outputs(program: &mut Program) -> [Vec<u8>; 2] {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    program.0.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+    program.0.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+    [stdout, stderr]
 }

@@ -26,8 +26,8 @@ pub fn holds(set: u64, capability: u32) -> bool {
     set >> capability & 1 == 1
 }
 
-/// Whether a thread has capabilities that this process lacks. Then only CAP_SYS_NICE permits to move
-/// it: cap_task_setscheduler in the kernel's security/commoncap.c.
+/// Whether a thread has capabilities that this process lacks. Then only CAP_SYS_NICE permits to
+/// move it: cap_task_setscheduler in the kernel's security/commoncap.c.
 pub(crate) fn exceeded_by(tid: Tid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let theirs = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
