@@ -124,8 +124,8 @@ impl BaseSpace {
         threads.copy_from_slice(&parts.concat());
     }
 
-    /// A number that assignments of one name have in common, and no others but by a chance of 2^-64.
-    /// It takes less time than the name.
+    /// A number that assignments of one name have in common, and no others but by a chance of
+    /// 2^-64. It takes less time than the name.
     pub(crate) fn shape(&self, leaves: &[u32]) -> u64 {
         self.shape_within(0, &self.by_leaf(leaves))
     }
@@ -149,8 +149,8 @@ impl BaseSpace {
         kinds.fold(self.sorts[leaf] as u64, u64::wrapping_add)
     }
 
-    /// An assignment drawn by chance, by its name. How often a thread goes next to the last is drawn
-    /// for each anew: some draws are spread over the machine, others crammed.
+    /// An assignment drawn by chance, by its name. How often a thread goes next to the last is
+    /// drawn for each anew: some draws are spread over the machine, others crammed.
     pub fn draw(&self, random: &mut Random) -> Assignment {
         let tree = self.space.tree();
         let capacity = match self.space.per_context() {
@@ -268,8 +268,8 @@ impl BaseTable {
         self.space.name(assignment)
     }
 
-    /// All entries that were measured: threads in the order of [`crate::Instance::threads`], and the
-    /// performance.
+    /// All entries that were measured: threads in the order of [`crate::Instance::threads`], and
+    /// the performance.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Assignment, f64)> {
         self.values.iter().map(|(name, value)| (name, *value)).filter(|(_, value)| !value.is_nan())
     }

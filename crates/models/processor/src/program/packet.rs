@@ -146,8 +146,9 @@ impl PacketProgram {
     }
 
     /// The threads of instances of these programs: R, every P and T of each instance, one instance
-    /// after the other. They have the names of the program's threads on Linux, so that plans are the
-    /// same. Where the programs differ, roles say the program too: threads of one role do the same.
+    /// after the other. They have the names of the program's threads on Linux, so that plans are
+    /// the same. Where the programs differ, roles say the program too: threads of one role do the
+    /// same.
     pub fn workload<P: Copy + Into<PacketPipeline>>(programs: &[P]) -> Workload {
         let pipelines: Vec<PacketPipeline> =
             programs.iter().map(|program| (*program).into()).collect();
