@@ -135,7 +135,7 @@ fn entries() -> Vec<Entry> {
             "optimal_assignment_evt.best_gain_from_1000_to_5000_below",
             Column(Sampling, "### The best of a sample", 5, &[]),
             AtMost,
-            "a better assignment came late in one sample",
+            "a better assignment came late in four of five samples",
         ),
         told(
             "optimal_assignment_evt.seconds_per_assignment",
