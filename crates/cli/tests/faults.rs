@@ -646,9 +646,8 @@ fn a_program_that_sets_its_own_affinities_is_named_and_not_fought() {
         let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
         wait_until(PATIENCE, "pins", || now().into_values().any(|mask| mask != all));
         signal(program.pid(), Signal::USR1);
-        assert_eq!(place.ended(PATIENCE).code(), Some(1), "{cpu}");
-        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
-        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("pinwise: ")).collect();
+        let (code, said, errors) = end_of(&mut place);
+        assert_eq!(code, Some(1), "{cpu}");
         let named = "moved thread ";
         assert!(errors.len() == 1 && errors[0].contains(named), "{said}");
         assert!(errors[0].contains("for the second time: stop that"), "{said}");
@@ -760,8 +759,7 @@ fn a_program_that_forks_without_pause_gets_its_affinities_back_with_its_children
             wait_until(PATIENCE, "pins", || now() != before);
             signal(place.pid(), number);
         }
-        let code = place.ended(PATIENCE).code();
-        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+        let (code, said, _) = end_of(&mut place);
         let expected: &[Option<i32>] = match number {
             None => &[Some(0), Some(1)],
             Some(Signal::INT) => &[Some(130)],
@@ -808,7 +806,6 @@ fn a_metric_that_prints_garbage_takes_neither_memory_nor_more_than_the_budget() 
             place.args(["--", "sh", "-c", program]).env("XDG_DATA_HOME", folder.path());
             let mut place = Program::start(place.stdout(Stdio::null()).stderr(Stdio::piped()));
             let (mut most, mut told) = (0, false);
-            let mut ended = None;
             wait_until(PATIENCE, "its end", || {
                 most = figure(place.pid(), "status", "VmHWM:").unwrap_or(most);
                 let read = figure(place.pid(), "io", "rchar:").unwrap_or(0);
@@ -816,14 +813,12 @@ fn a_metric_that_prints_garbage_takes_neither_memory_nor_more_than_the_budget() 
                     signal(place.pid(), Signal::TERM);
                     told = true;
                 }
-                ended = place.0.try_wait().unwrap();
-                ended.is_some()
+                place.0.try_wait().unwrap().is_some()
             });
-            let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
-            let what = format!("{metric} of {program}: {most} KiB, {ended:?}: {said}");
-            assert_eq!(ended.unwrap().code(), Some(if told { 130 } else { 1 }), "{what}");
-            let errors = said.lines().filter(|line| line.starts_with("pinwise: ")).count();
-            assert!(errors == 1 && !said.contains("panicked") && told == stopped, "{what}");
+            let (code, said, errors) = end_of(&mut place);
+            let what = format!("{metric} of {program}: {most} KiB, {code:?}: {said}");
+            assert_eq!(code, Some(if told { 130 } else { 1 }), "{what}");
+            assert!(errors.len() == 1 && !said.contains("panicked") && told == stopped, "{what}");
             println!("{metric} of {program}: {most} KiB");
             assert!((1..MEMORY).contains(&most), "{what}");
         }
@@ -890,12 +885,10 @@ fn a_program_that_becomes_another_user_s_is_named_and_the_others_get_their_affin
             signal(place.pid(), Signal::INT);
         }
         signal(place.pid(), Signal::CONT);
-        let code = place.ended(PATIENCE).code();
+        let (code, said, errors) = end_of(&mut place);
         if refused {
             return not_judged("programs cannot change the user here");
         }
-        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
-        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("pinwise: ")).collect();
         // Not 130: not everything was put back.
         assert_eq!(code, Some(1), "{said}");
         let keeps = "pinwise: interrupted, and threads keep their pins: not permitted to move";
@@ -951,9 +944,7 @@ fn without_the_capability_foreign_and_stronger_processes_are_refused_with_its_na
         if refusal.is_none() && !ended() {
             signal(place.pid(), Signal::INT);
         }
-        let code = place.ended(PATIENCE).code();
-        let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
-        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("pinwise: ")).collect();
+        let (code, said, errors) = end_of(&mut place);
         assert_eq!(code, Some(if refusal.is_some() { 1 } else { 130 }), "{said}");
         let words = refusal.unwrap_or("interrupted");
         assert!(errors.len() == 1 && errors[0].contains(words), "{said}");
@@ -1061,6 +1052,15 @@ fn searches_that_begin_at_once_on_a_new_store_have_all_their_records_there() {
     }
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(1..=AT_ONCE));
+}
+
+/// Waits for the end of `place`: its exit code, what it said, and the errors in this.
+fn end_of(place: &mut Program) -> (Option<i32>, String, Vec<String>) {
+    let code = place.ended(PATIENCE).code();
+    let said = std::io::read_to_string(place.0.stderr.take().unwrap()).unwrap();
+    let errors = said.lines().filter(|line| line.starts_with("pinwise: "));
+    let errors = errors.map(str::to_owned).collect();
+    (code, said, errors)
 }
 
 /// What a program that has ended left in its pipes.

@@ -1,4 +1,4 @@
-//! Lines on their way from the thread that reads them to whoever measures with them.
+//! A queue of lines. One thread reads them from a pipe or a file, and a meter takes them out.
 
 use crate::stream::OutputLine;
 use std::sync::Arc;

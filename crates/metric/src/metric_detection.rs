@@ -105,6 +105,12 @@ pub(crate) fn lines(
     let mut said = known.stated.or(known.hint);
     // A look takes time for each number. So the pause before the next one grows with them.
     let mut next_look = 0;
+    let too_few = |numbers, silent| MetricError::TooFew {
+        metric: known.metric.into(),
+        numbers,
+        waited: began.elapsed(),
+        silent,
+    };
     loop {
         let expired = known.until.is_some_and(|until| Instant::now() > until);
         let last = expired || heard.len() >= MOST_HEARD;
@@ -159,9 +165,7 @@ pub(crate) fn lines(
                 let (metric, lines) = (known.metric.into(), heard.len());
                 return Err(MetricError::Buffered { metric, lines, period: began.elapsed() });
             } else if let (true, Some(newest)) = (expired, heard.last()) {
-                let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());
-                let silent = newest.at.elapsed();
-                return Err(MetricError::TooFew { metric, numbers, waited, silent });
+                return Err(too_few(heard.len(), newest.at.elapsed()));
             }
         }
         let asked = Instant::now();
@@ -170,15 +174,7 @@ pub(crate) fn lines(
             Ok(None) if heard.is_empty() => {
                 return Err(known.never(known.end(began) - began, arrivals.received()));
             }
-            Ok(None) => {
-                let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());
-                return Err(MetricError::TooFew {
-                    metric,
-                    numbers,
-                    waited,
-                    silent: asked.elapsed(),
-                });
-            }
+            Ok(None) => return Err(too_few(heard.len(), asked.elapsed())),
             Err(stop) => return Err(known.failed(stop, began.elapsed(), heard.len())),
         }
     }

@@ -123,8 +123,8 @@ struct RingTraffic {
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
     rings: Vec<RingTraffic>,
-    /// By ring and side, then by thread if several threads are a side: where the slot lies whose
-    /// turn it is, or that the thread claimed last.
+    /// First by ring and side: where the slot lies whose turn it is. Then one for each thread of a
+    /// side that several share: where the slot lies that it claimed last.
     slots: Vec<u64>,
     reach: Vec<Reach>,
     /// Whether loads can be of lines that no other core takes away.

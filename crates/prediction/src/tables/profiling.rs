@@ -244,13 +244,13 @@ impl Profiling {
         self.bases.iter().map(|base| base.experiments).sum()
     }
 
-    /// Experiments that fill those base time tables of which all is measured.
+    /// Experiments of the base time tables that are measured whole.
     pub fn whole_base_experiments(&self) -> usize {
         let whole = self.bases.iter().filter(|base| !base.is_sampled());
         whole.map(|base| base.experiments).sum()
     }
 
-    /// The base time tables of which only a sample is measured.
+    /// The assignments of the applications whose base time tables are sampled.
     pub fn sampled(&self) -> impl Iterator<Item = &BaseSpace> {
         self.bases.iter().filter(|base| base.is_sampled()).map(BaseProfile::space)
     }
@@ -437,8 +437,8 @@ impl Profiling {
         BlackBox::new(self.thread_kinds.clone(), self.local.clone(), bases, slowdown)
     }
 
-    /// The entries of sampled base tables that the best assignments read: first those that are best
-    /// if every forecast of a base table is too low by its error.
+    /// The entries of sampled base tables that the best assignments read. First come assignments
+    /// that are best if every forecast of a base table is too low by its error.
     fn propose(&mut self, space: &Space, random: &mut Random) -> Vec<TableEntry> {
         let mut best = self.best(&self.blackbox_of(1.0, |known| known.share), space, random);
         best.extend(self.best(&self.blackbox(), space, random));

@@ -74,8 +74,7 @@ impl BaseProfile {
             return self.space.experiments().collect();
         }
         let mut drawn = Vec::with_capacity(DRAWN);
-        // Interchangeable threads may have few assignments, however many there are if they are told
-        // apart.
+        // Threads of one kind may have few different assignments. Then drawing ends all the same.
         for _ in 0..4 * DRAWN {
             let one = self.space.draw(random);
             if drawn.len() < DRAWN && !drawn.contains(&one) {
