@@ -196,3 +196,26 @@ impl SimulationRequest {
         std::iter::once((&self.program, self.instances)).chain(others)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_is_shown_as_it_was_read_and_what_makes_no_sense_is_refused() {
+        let model = SimulatedProcessor::built_in("ultrasparc-t2");
+        let read = |text: &str| SimulationRequest::parse(model.clone(), text);
+        for (text, shown, instances) in [
+            ("intadd", "intadd:1", 1),
+            ("aho-corasick/4:2+aho-corasick:1", "aho-corasick/4:2+aho-corasick:1", 3),
+            ("intadd/2:1+intadd/2:2", "intadd/2:3", 3),
+        ] {
+            let request = read(text).unwrap();
+            assert_eq!(request.workload(), shown);
+            assert_eq!(request.programs().unwrap().len(), instances);
+        }
+        for text in ["", "aho", "intadd/0:1", "intadd:0", "intadd:x", "intadd:100+intmul:100"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -100,13 +100,16 @@ impl SimulatedTestbed {
         let contexts = machine.allowed.len();
         let threads = PacketProgram::workload(&programs).threads.len();
         if threads > contexts {
+            let instead = match contexts * programs.len() / threads {
+                0 => "ask for fewer processing threads".to_owned(),
+                fit => format!("ask for at most {fit} instances"),
+            };
             return Err(MeasureError::new(
                 Retry::Never,
                 format!(
                     "{threads} threads do not fit on the {contexts} contexts of {}: a simulated \
-                     context runs one thread; ask for at most {} instances",
-                    processor.name,
-                    contexts * programs.len() / threads
+                     context runs one thread; {instead}",
+                    processor.name
                 ),
             ));
         }

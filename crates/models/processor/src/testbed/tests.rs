@@ -194,4 +194,7 @@ fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
         1,
     );
     assert!(error.unwrap_err().to_string().contains("at most 21 instances"));
+    let wide = PacketPipeline { program: PacketProgram::IntMul, processors: 63 };
+    let error = SimulatedTestbed::new(processor.clone(), processor.machine(), vec![wide], SHORT, 1);
+    assert!(error.unwrap_err().to_string().contains("ask for fewer processing threads"));
 }

@@ -13,11 +13,17 @@ pub struct PacketPipeline {
 }
 
 impl PacketPipeline {
+    /// The most processing threads. A larger number is a mistake, and would fill the memory.
+    pub const MOST_PROCESSORS: usize = 1024;
+
     /// The pipeline of this name: that of its program, and `/4` for four processing threads. `None`
-    /// if there is no such program, or for no thread.
+    /// if there is no such program, or for no thread or more than the most.
     pub fn named(name: &str) -> Option<Self> {
         let (program, processors) = name.split_once('/').unwrap_or((name, "1"));
-        let processors = processors.parse().ok().filter(|processors| *processors > 0)?;
+        let processors = processors.parse().ok()?;
+        if !(1..=Self::MOST_PROCESSORS).contains(&processors) {
+            return None;
+        }
         Some(Self { program: PacketProgram::named(program)?, processors })
     }
 
@@ -55,7 +61,8 @@ mod tests {
         for name in ["aho-corasick", "aho-corasick/4", "hash1_L1/12"] {
             assert_eq!(PacketPipeline::named(name).unwrap().to_string(), name);
         }
-        for name in ["aho-corasick/0", "aho-corasick/", "aho/2", "aho-corasick/2/2"] {
+        for name in ["aho-corasick/0", "aho-corasick/", "aho/2", "aho-corasick/2/2", "intadd/1025"]
+        {
             assert_eq!(PacketPipeline::named(name), None, "{name}");
         }
     }
