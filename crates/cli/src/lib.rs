@@ -19,6 +19,7 @@ mod refusal;
 mod store;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pinwise_present::Notice;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -122,13 +123,22 @@ pub fn main() -> ExitCode {
     if let Some(note) = refusal::misplaced_option(&root, &words) {
         output::aside(&format!("note: {note}"));
     }
+    let tell = |notices: Vec<Notice>| {
+        for about in &notices {
+            output::aside(&format!("note: {}", pinwise_present::notice(about)));
+        }
+    };
     // Every command does it, not only jobs. Shell profiles run these two.
     if !matches!(arguments.command, Command::Completions(_) | Command::Man(_)) {
-        for about in pinwise_jobs::put_back_leftovers() {
-            output::aside(&format!("note: {}", pinwise_present::notice(&about)));
-        }
+        tell(pinwise_jobs::put_back_leftovers());
     }
-    output::exit(arguments.command.run())
+    let code = output::exit(arguments.command.run());
+    let left = pinwise_jobs::not_put_back();
+    if left.is_empty() {
+        return code;
+    }
+    tell(left);
+    ExitCode::FAILURE
 }
 
 fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {

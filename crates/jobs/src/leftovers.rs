@@ -1,6 +1,7 @@
-//! What a killed pinwise left changed: put back once, before this process changes a program.
+//! What a killed pinwise left changed: put back once, before this process changes a program. And
+//! what this process could not put back.
 
-use pinwise_linux::{Restored, keep_ledgers, restore_abandoned};
+use pinwise_linux::{Restored, is_left_changed, keep_ledgers, restore_abandoned, restore_again};
 use pinwise_present::Notice;
 use std::path::PathBuf;
 use std::sync::Once;
@@ -24,12 +25,33 @@ pub fn put_back_leftovers() -> Vec<Notice> {
     static BEGUN: Once = Once::new();
     let mut notices = Vec::new();
     BEGUN.call_once(|| {
-        let Some(folder) = data_folder().map(|data| data.join("guarded")) else { return };
-        let restored = restore_abandoned(&folder).into_iter();
-        notices.extend(restored.map(|Restored { what, worked }| Notice::PutBack { what, worked }));
+        let Some(folder) = guarded() else { return };
+        notices.extend(restore_abandoned(&folder).into_iter().map(notice));
         keep_ledgers(&folder);
     });
     notices
+}
+
+/// What this process changed and could not put back. Call it when the work is done: it tries once
+/// more.
+pub fn not_put_back() -> Vec<Notice> {
+    if !is_left_changed() {
+        return Vec::new();
+    }
+    let restored = guarded().map(|folder| restore_again(&folder)).unwrap_or_default();
+    if restored.is_empty() {
+        return vec![Notice::NotPutBack];
+    }
+    restored.into_iter().filter(|one| !one.worked).map(notice).collect()
+}
+
+/// Where guardians keep what is needed if they are killed.
+fn guarded() -> Option<PathBuf> {
+    Some(data_folder()?.join("guarded"))
+}
+
+fn notice(Restored { what, worked }: Restored) -> Notice {
+    Notice::PutBack { what, worked }
 }
 
 #[cfg(test)]

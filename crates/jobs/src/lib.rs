@@ -93,7 +93,7 @@ pub use job::{Caller, Job, run};
 pub use job_table::{Answer, answer, resume, summary};
 pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
-pub use leftovers::{data_folder, put_back_leftovers};
+pub use leftovers::{data_folder, not_put_back, put_back_leftovers};
 pub use no_plan::NoPlan;
 pub use node_worker::serve_as_worker;
 pub use open_subject::{named_cpus, nodes_cost, scope};

@@ -105,14 +105,6 @@ pub(crate) trait OpenSubject: Testbed {
         None
     }
 
-    /// Gives the threads of a program the affinities that they had before the search.
-    ///
-    /// # Errors
-    /// The first refusal: a thread keeps its pin.
-    fn give_affinities_back(&mut self) -> Result<(), TargetError> {
-        Ok(())
-    }
-
     /// The conditions that must be the same for its plan to hold.
     fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self.machine())

@@ -13,9 +13,7 @@ use crate::prepare_placement::{
 use crate::resume_check::{check_nodes, reopen};
 use crate::stored_campaign;
 use crate::subject::Subject;
-use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Record, Store,
-};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_measure::{MemoryPolicy, MemoryUse, ProgramNote};
 use pinwise_placement::{
     Budget, Gain, Outcome, PlacementQuestion, PlacementSearch, Plan, PlanNote, PlanOrigin,
@@ -214,13 +212,7 @@ pub(crate) fn search_stored(
 ) -> Result<Outcome, JobError> {
     // A part is locked, too, until its conclusion is stored.
     let _lock = store.lock(info.id)?;
-    let mut measured = measure(store, info, question.budget, &mut search, testbed, caller, events)?;
-    if measured.ending == Ending::Interrupted
-        && let Err(refusal) = testbed.give_affinities_back()
-    {
-        let reason = format!("interrupted, and threads keep their pins: {refusal}");
-        measured.ending = Ending::Failed(reason);
-    }
+    let measured = measure(store, info, question.budget, &mut search, testbed, caller, events)?;
     let returned = testbed.give_memory_back();
     let testbed = &*testbed;
     conclude(store, info.id, measured, testbed, |records, mut notes| {

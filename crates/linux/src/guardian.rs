@@ -25,6 +25,8 @@
 //!   own number back by that command. The number is the one that was entered last.
 //! - Memory that was moved goes back to the node where it lay. This comes last, since it takes
 //!   long. On the ordinary way out pinwise has done it already.
+//! - What the kernel refuses stays in the notes of this guardian. The next start of pinwise tries
+//!   it again ([`ledger`]). A thread that has become another user's is refused.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more.
 //!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a process
 //!   that left the process group. It also finds a program that was just being launched.
@@ -49,7 +51,7 @@ pub(crate) use launched::marked;
 use ledger::Ledger;
 #[cfg(test)]
 pub(crate) use ledger::host_prefix;
-pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
+pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned, restore_again};
 pub(crate) use ledger::{boot_folder, boot_path, own_folder, private_folder};
 pub(crate) use touched::{TouchedThreads, is_of_kernel, of_heir};
 
@@ -70,6 +72,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -81,6 +84,8 @@ pub(crate) const MARK: &str = "PINWISE_RUN";
 pub const SETTING_MARK: &str = "PINWISE_SET";
 /// The guardian prints this when signals can no longer end it.
 const READY: &str = "guardian ready";
+/// The exit code of a guardian that could not put everything back. The rest is in its notes.
+const NOT_ALL_RESTORED: i32 = 3;
 
 /// A report of pinwise to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -270,15 +275,18 @@ impl Guardian {
         self.enter(&entries)
     }
 
-    /// Waits until the guardian has restored everything. Returns whether it has.
-    fn ended(&mut self) -> bool {
+    /// Waits until the guardian has restored everything, or all that it could. `None`: it did not.
+    fn ended(&mut self) -> Option<GuardianEnd> {
         let guardian = rustix::process::Pid::from_child(&self.child);
         let begin = Instant::now();
         loop {
             match self.child.try_wait() {
                 Ok(None) if begin.elapsed() < AT_WORK => {}
-                Ok(Some(status)) => return status.success(),
-                _ => return false,
+                Ok(Some(status)) if status.success() => return Some(GuardianEnd::Restored),
+                Ok(Some(status)) if status.code() == Some(NOT_ALL_RESTORED) => {
+                    return Some(GuardianEnd::Refused);
+                }
+                _ => return None,
             }
             // It may have been stopped.
             let _ = rustix::process::kill_process(guardian, Signal::CONT);
@@ -290,16 +298,43 @@ impl Guardian {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        if !self.ended() {
-            let _ = self.child.kill().and_then(|()| self.child.wait());
-            restore(&self.entries);
-            restore_memory(&self.entries);
-        }
-        // The guardian has removed it, unless it could not.
-        if let Some(ledger) = self.ledger.take() {
+        let (end, ledger) = (self.ended(), self.ledger.take());
+        let refused = match end {
+            Some(end) => end == GuardianEnd::Refused,
+            None => {
+                let _ = self.child.kill().and_then(|()| self.child.wait());
+                let mut restored = restore(&self.entries);
+                restored.extend(restore_memory(&self.entries));
+                if let Some(ledger) = ledger {
+                    ledger.keep_rest(std::mem::take(&mut self.entries), &restored);
+                }
+                REFUSED.fetch_or(is_refused_in(&restored), Ordering::Relaxed);
+                return;
+            }
+        };
+        REFUSED.fetch_or(refused, Ordering::Relaxed);
+        // The guardian has removed its notes, unless it could not. After a refusal they stay.
+        if let Some(ledger) = ledger.filter(|_| !refused) {
             ledger.remove();
         }
     }
+}
+
+/// Whether a guardian of this process could not put everything back.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether something that this process changed is left changed. Its guardians have ended.
+pub fn is_left_changed() -> bool {
+    REFUSED.load(Ordering::Relaxed)
+}
+
+/// How a guardian ended that did its work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GuardianEnd {
+    /// Everything is as it was.
+    Restored,
+    /// The kernel refused something.
+    Refused,
 }
 
 fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
@@ -352,7 +387,7 @@ pub fn guardian_main() {
     let punctual = RealtimeClass::raise();
     let path = std::env::args_os().nth(2).map(PathBuf::from);
     // Others leave the file alone while this has it open.
-    let _ledger = path.clone().and_then(Ledger::open);
+    let ledger = path.clone().and_then(Ledger::open);
     if writeln!(io::stdout(), "{READY}").is_err() {
         return;
     }
@@ -370,25 +405,36 @@ pub fn guardian_main() {
         }
         entries.push(entry);
     }
-    restore(&entries);
+    let mut restored = restore(&entries);
     // To move memory takes long, and need not be punctual.
     drop(punctual);
-    restore_memory(&entries);
-    // This also removes a file that could not be opened. Else the next start would restore
-    // everything once more.
-    if let Some(path) = path {
-        let _ = fs::remove_file(path);
+    restored.extend(restore_memory(&entries));
+    match (ledger, path) {
+        (Some(ledger), _) => ledger.keep_rest(entries, &restored),
+        // It could not be opened. The next start would restore everything once more.
+        (None, Some(path)) => {
+            let _ = fs::remove_file(path);
+        }
+        (None, None) => {}
+    }
+    if is_refused_in(&restored) {
+        std::process::exit(NOT_ALL_RESTORED);
     }
 }
 
+fn is_refused_in(restored: &[Restored]) -> bool {
+    restored.iter().any(|one| !one.worked)
+}
+
 /// Restores everything but memory.
-fn restore(entries: &[GuardianEntry]) {
+fn restore(entries: &[GuardianEntry]) -> Vec<Restored> {
     let launched = Launched::in_entries(entries);
     let told = launched.terminate();
-    restore_files(entries);
-    restore_affinities(entries);
-    run_commands(entries);
-    launched.end(told);
+    let mut restored = restore_files(entries);
+    restored.extend(restore_affinities(entries));
+    restored.extend(run_commands(entries));
+    restored.extend(launched.end_marked(told));
+    restored
 }
 
 /// Runs the last command of each process that still runs.

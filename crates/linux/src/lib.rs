@@ -42,7 +42,7 @@ pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
 pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, LeftChanged, Restored,
-    SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
+    SETTING_MARK, guardian_main, is_left_changed, keep_ledgers, restore_abandoned, restore_again,
 };
 pub use guardian_timeouts::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};

@@ -408,6 +408,7 @@ fn notices_while_a_job_runs() {
         PutBack { what: LeftChanged::File("/sys/fs/cgroup/a/cpu.max".into()), worked: true }
         PutBack { what: LeftChanged::Program(Pid(21873)), worked: true }
         PutBack { what: LeftChanged::Program(Pid(21873)), worked: false }
+        NotPutBack {}
         StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }
         NodesQueued { nodes: 4 }
         FileAwaited { file: "/var/log/server.log".into() }

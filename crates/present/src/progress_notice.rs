@@ -17,13 +17,16 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Notice {
-    /// What a killed pinwise had left changed is put back.
+    /// What a killed pinwise had left changed is put back. Or this one could not put back what it
+    /// changed.
     PutBack {
         /// What it had changed.
         what: LeftChanged,
         /// Whether it was put back. If not, the next start tries again.
         worked: bool,
     },
+    /// Something that was changed could not be put back, and no notes say what.
+    NotPutBack,
     /// The store was written by an earlier version. It is upgraded.
     StoreUpgraded {
         /// Where the store as it was is copied to.
@@ -185,6 +188,9 @@ pub struct ProfilingOutlook {
 pub fn notice(notice: &Notice) -> String {
     match notice {
         Notice::PutBack { what, worked } => put_back(what, *worked),
+        Notice::NotPutBack => "not everything was put back: look at your program's affinities \
+             (taskset -acp PID)"
+            .to_owned(),
         Notice::StoreUpgraded { copy } => format!(
             "the store is upgraded to this version's format; it was copied to {}",
             copy.display()
@@ -289,16 +295,15 @@ fn put_back(what: &LeftChanged, worked: bool) -> String {
             return format!("process {pid} was ended; a killed pinwise had started it");
         }
         LeftChanged::Program(pid) => {
-            return format!("process {pid} of a killed pinwise cannot be ended: end it yourself");
+            return format!(
+                "process {pid}, which pinwise started, cannot be ended: end it yourself"
+            );
         }
     };
     if worked {
         format!("{owner} has its {changed} back; a killed pinwise had left it changed")
     } else {
-        format!(
-            "{owner} did not get its {changed} back after a killed pinwise; the next start tries \
-             again"
-        )
+        format!("{owner} did not get its {changed} back; the next start tries again")
     }
 }
 

@@ -270,15 +270,6 @@ impl LiveTestbed {
         self.baseline = Some((mean + (performance - mean) * windows / total, total));
     }
 
-    /// Gives the threads the affinities that they had before the search, as the guardian does once
-    /// more.
-    ///
-    /// # Errors
-    /// The first refusal. The other threads have theirs all the same.
-    pub fn give_affinities_back(&mut self) -> Result<(), TargetError> {
-        self.target.unpin()
-    }
-
     /// Moves the threads and looks for new ones until two looks show nothing new.
     fn apply(&mut self, setting: &Setting) -> Result<(), MeasureError> {
         let mut quiet = 0;

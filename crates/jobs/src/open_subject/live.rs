@@ -8,7 +8,7 @@ use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
-use pinwise_linux::{InitialMemory, Launch, Pid, Streams, Target, TargetError, memory, process};
+use pinwise_linux::{InitialMemory, Launch, Pid, Streams, Target, memory, process};
 use pinwise_measure::{Interrupt, MemoryPolicy, MemoryUse, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
@@ -61,10 +61,6 @@ impl OpenSubject for LiveTestbed {
 
     fn give_memory_back(&mut self) -> Option<ProgramNote> {
         self.give_memory_back()
-    }
-
-    fn give_affinities_back(&mut self) -> Result<(), TargetError> {
-        self.give_affinities_back()
     }
 
     fn fingerprint(&self) -> Fingerprint {

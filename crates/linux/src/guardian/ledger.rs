@@ -2,9 +2,10 @@
 //!
 //! *Method.* Before pinwise pins a thread, it appends the entry to a file of this guardian. Both
 //! hold a lock (flock) on the file while they live. The guardian removes the file when it has put
-//! everything back. A file that nobody locks was left behind: the next pinwise puts back what it
-//! says. Files are kept by host, boot and PID namespace, and entries name threads with their start
-//! times. So an entry never reaches a later thread with the same number.
+//! everything back. It leaves there what the kernel refused. A file that nobody locks was left
+//! behind: the next pinwise puts back what it says. Files are kept by host, boot and PID namespace,
+//! and entries name threads with their start times. So an entry never reaches a later thread with
+//! the same number.
 //!
 //! What could not be put back stays in the file for the next start. A file whose process another
 //! pinwise holds waits too.
@@ -71,8 +72,19 @@ pub fn restore_abandoned(folder: &Path) -> Vec<Restored> {
     restore_of(folder, rustix::process::geteuid().as_raw())
 }
 
+/// Tries once more what the guardians of this process could not put back, when they have ended.
+pub fn restore_again(folder: &Path) -> Vec<Restored> {
+    let prefix = format!("{}-", std::process::id());
+    restore_named(folder, rustix::process::geteuid().as_raw(), &prefix)
+}
+
 /// As [`restore_abandoned`], for the user `own`.
 fn restore_of(folder: &Path, own: u32) -> Vec<Restored> {
+    restore_named(folder, own, "")
+}
+
+/// By the files whose names begin with `prefix`.
+fn restore_named(folder: &Path, own: u32, prefix: &str) -> Vec<Restored> {
     let boot = own_folder(folder, own).and_then(|_| boot_folder(folder));
     let Ok((path, folder)) = boot.and_then(|path| Ok((path.clone(), own_folder(&path, own)?)))
     else {
@@ -80,7 +92,9 @@ fn restore_of(folder: &Path, own: u32) -> Vec<Restored> {
     };
     let files = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     files
-        .flat_map(|file| restore_file(&folder, &file.file_name(), own).unwrap_or_default())
+        .map(|file| file.file_name())
+        .filter(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+        .flat_map(|name| restore_file(&folder, &name, own).unwrap_or_default())
         .collect()
 }
 
@@ -118,11 +132,18 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
     let rest = failed(entries, &restored, own_mark.as_deref());
     if rest.is_empty() {
         let _ = unlinkat(folder, name, AtFlags::empty());
-    } else if let Ok(text) = lines(&rest) {
-        // If that fails, the next start finds less, or the same again.
-        let _ = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(&text));
+    } else {
+        replace(&mut file, &rest);
     }
     Some(restored)
+}
+
+/// Writes these entries in place of those in the file. If that fails, the next start finds less, or
+/// the same again.
+fn replace(file: &mut File, entries: &[GuardianEntry]) {
+    if let Ok(text) = lines(entries) {
+        let _ = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(&text));
+    }
 }
 
 /// The processes in entries that still live.
@@ -282,6 +303,16 @@ impl Ledger {
         self.file.write_all(&text)
     }
 
+    /// Keeps what could not be put back. If there is nothing, removes the file.
+    pub(super) fn keep_rest(mut self, entries: Vec<GuardianEntry>, restored: &[Restored]) {
+        let rest = failed(entries, restored, None);
+        if rest.is_empty() {
+            self.remove();
+        } else {
+            replace(&mut self.file, &rest);
+        }
+    }
+
     /// Everything was put back.
     pub(super) fn remove(self) {
         let _ = fs::remove_file(&self.path);
@@ -290,7 +321,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Guardian;
+    use super::super::{Guardian, is_left_changed};
     use super::*;
     use crate::process_lock::tests::Sleeping;
     use crate::thread::{StartTime, Stat, ThreadId};
@@ -387,6 +418,36 @@ mod tests {
         let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         drop(Guardian { child, entries: Vec::new(), ledger: Some(ledger) });
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_guardian_could_not_put_back_waits_for_the_next_start() {
+        // One that ends as it does after a refusal, and one that ends without doing its work.
+        for code in ["3", "1"] {
+            let folder = tempfile::tempdir().unwrap();
+            let program = Sleeping::new();
+            let mut ledger = Ledger::create_in(folder.path()).unwrap();
+            let entries = vec![program.command("false", folder.path())];
+            ledger.append(&entries).unwrap();
+            let path = ledger.path.clone();
+            let exits = format!("exit {code}");
+            let mut child = Command::new("sh");
+            let child = child.args(["-c", &exits]).stdin(Stdio::piped()).spawn().unwrap();
+            drop(Guardian { child, entries, ledger: Some(ledger) });
+            assert!(path.exists(), "{code}");
+            // Another test may be starting a program, which shares this lock until it runs.
+            let mut tries = (0..10_000).map(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                restore_again(folder.path())
+            });
+            let failed = Restored { what: LeftChanged::Number(program.pid()), worked: false };
+            assert_eq!(tries.find(|tried| !tried.is_empty()), Some(vec![failed]), "{code}");
+            assert!(is_left_changed(), "{code}");
+            drop(program);
+            let again = |_: &u32| path.exists() && outcomes(folder.path()).is_empty();
+            (0..10_000).find(|tried| !again(tried));
+            assert!(!path.exists(), "{code}: nothing is left to put back");
+        }
     }
 
     #[test]
