@@ -21,10 +21,10 @@ fn two_programs_run_alone_and_beside_each_other_on_their_contexts() {
         format!("sh -c 'echo {name} $({mask}) >> {}; exec sleep {seconds}'", log.display())
     };
     let (one, other) = (program("one", "0.15"), program("other", "0.2"));
-    let words = ["pairs", "--json", "--budget", "8", "--store", store.to_str().unwrap()];
+    let words = ["pairs", "--json", "--budget", "16", "--store", store.to_str().unwrap()];
     let document = json(&pinwise([&words[..], &["--", &one, "--", &other]].concat()));
     assert_ne!(document["verdict"]["kind"], "incomplete", "{document:#}");
-    assert_eq!(document["measurements"], 8);
+    assert_eq!(document["measurements"], 16);
     assert!(document["weighted_speedup"]["value"].as_f64().unwrap() > 1.0, "{document:#}");
     let runs = |value: &Value| value.as_u64().unwrap();
     for program in document["programs"].as_array().unwrap() {

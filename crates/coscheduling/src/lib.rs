@@ -31,7 +31,7 @@ pub use matching::Matchings;
 pub use pairs_outcome::{
     Neighbour, PairOutcome, Pairing, PairsOutcome, PairsVerdict, Resampled, SoloOutcome,
 };
-pub use pairs_search::{FirstRuns, PairsQuestion, PairsSearch, RecordedProgram};
+pub use pairs_search::{PairsQuestion, PairsSearch, RecordedProgram};
 pub use predicted_kept::counts_alone;
 pub use seats::{PairSeats, SeatsError};
 pub use speedup::{Lengths, PairTimes};

@@ -200,7 +200,9 @@ pub struct PairsOutcome {
 impl PairsOutcome {
     /// What `records` show of that many programs.
     pub fn of(records: &[Record], programs: usize, question: &PairsQuestion) -> Self {
-        let runs = RunTimes::of(records, programs).predicting(records, question);
+        // The last runs may be of a faster or slower machine, and only some pairs have them.
+        let search = RunTimes::of_search(records, programs).predicting(records, question);
+        let runs = &search;
         let means = runs.means();
         let draws = runs.draws(DRAWS, &mut Random::new(question.seed));
         let resampled = |of: &dyn Fn(&Times) -> f64| {
@@ -249,20 +251,23 @@ impl PairsOutcome {
             measurements: records.len() as u64,
             counters: counters_alone(records, programs, &question.recorded),
         };
-        let search = RunTimes::of_search(records, programs).predicting(records, question);
         let Some(rivals) = RivalPairings::of(&search, programs, question) else { return outcome };
         let first = match question.model {
-            Some(_) => RunTimes::of_first_each(records, programs).predicting(records, question),
-            None => RunTimes::of_first(records, programs),
+            Some(_) => {
+                let first = RunTimes::of_first_each(records, programs);
+                search.with_pairs(&first.predicting(records, question), all_pairs(programs))
+            }
+            // Alone as in pairs: of one part of the search.
+            None => Some(RunTimes::of_first(records, programs)),
         };
-        let first = search.with_pairs(&first, all_pairs(programs));
         let last = RunTimes::of_last(records, programs);
-        let last = search.with_pairs(&last, rivals.best.pairs.iter().copied());
+        let last = search
+            .with_pairs(&last, rivals.best.pairs.iter().copied())
+            .and_then(|mixed| mixed.with_alone(&last, rivals.best.pairs.iter().flatten().copied()));
         if let (Some(first), Some(last)) = (first, last) {
             let draws = |runs: &RunTimes, seed| runs.draws(DRAWS, &mut Random::new(seed));
             let random = draws(&first, question.seed);
-            let fresh = draws(&last, question.seed ^ 2).into_iter().zip(&random);
-            let fresh: Vec<Times> = fresh.map(|(own, other)| own.with_alone_of(other)).collect();
+            let fresh = draws(&last, question.seed ^ 2);
             let per_slot = |times: &Times| rivals.best.per_slot(times);
             let gain = |(fresh, random): (&Times, &Times)| {
                 per_slot(fresh) / by_lot(random, programs) - 1.0
@@ -319,6 +324,8 @@ pub(crate) struct RivalPairings {
     pub(crate) best: Pairing,
     /// The best pairing of each draw in which it is better by more than [`AS_GOOD`].
     better: Vec<Pairing>,
+    /// Whether something was measured twice, so that it is known how measurements vary.
+    is_varied: bool,
 }
 
 impl RivalPairings {
@@ -334,7 +341,7 @@ impl RivalPairings {
             let other = Pairing::best(&times, programs, &matchings);
             (other.per_slot(&times) > (1.0 + AS_GOOD) * best.per_slot(&times)).then_some(other)
         });
-        Some(Self { better: better.collect(), best })
+        Some(Self { better: better.collect(), best, is_varied: runs.is_varied() })
     }
 
     /// Another pairing is better no more often than the confidence leaves out. The intervals of all
@@ -344,7 +351,7 @@ impl RivalPairings {
             true => (1.0 - question.confidence) / 2.0,
             false => 1.0 - question.confidence,
         };
-        self.better.len() as f64 <= left_out * RIVALS as f64
+        self.is_varied && self.better.len() as f64 <= left_out * RIVALS as f64
     }
 
     /// The pairing that is most often better.
@@ -373,7 +380,7 @@ mod tests {
     use super::*;
     use crate::pairs_search::fixture::{Noisy, records_of};
     use pinwise_campaign::Purpose;
-    use pinwise_measure::{AccompaniedRuns, Detail};
+    use pinwise_measure::{AccompaniedRuns, Detail, Setting};
     use pinwise_placement::Budget;
 
     /// How many times longer each (row) takes beside each (column).
@@ -390,11 +397,16 @@ mod tests {
         PairsQuestion { budget: Budget::Measurements(200), ..PairsQuestion::default() }
     }
 
+    fn is_fresh_pair(record: &Record) -> bool {
+        let is_pair = matches!(&record.trial.setting, Setting::Profile(parts) if parts.len() == 2);
+        is_pair && record.trial.purpose == Purpose::Final
+    }
+
     #[test]
     fn a_pairing_whose_fresh_runs_are_worse_than_chance_is_not_announced() {
         let mut records = records_of(&mut Noisy::new(slowdowns(), 0.01, 1), 3);
         assert_eq!(PairsOutcome::of(&records, 4, &question()).verdict, PairsVerdict::Paired);
-        for record in records.iter_mut().filter(|one| one.trial.purpose == Purpose::Final) {
+        for record in records.iter_mut().filter(|one| is_fresh_pair(one)) {
             let measured = record.outcome.as_mut().unwrap();
             let mut runs: AccompaniedRuns = measured.detail.as_ref().unwrap().read().unwrap();
             runs.seconds.iter_mut().flatten().for_each(|seconds| *seconds *= 2.0);
@@ -410,7 +422,7 @@ mod tests {
         let pair = vec![vec![1.5, 1.2], vec![1.3, 1.4]];
         let mut records = records_of(&mut Noisy::new(pair, 0.01, 1), 3);
         assert_eq!(PairsOutcome::of(&records, 2, &question()).verdict, PairsVerdict::Paired);
-        let last = records.iter_mut().filter(|one| one.trial.purpose == Purpose::Final);
+        let last = records.iter_mut().filter(|one| is_fresh_pair(one));
         for (number, record) in last.enumerate() {
             let measured = record.outcome.as_mut().unwrap();
             let mut runs: AccompaniedRuns = measured.detail.as_ref().unwrap().read().unwrap();
@@ -488,7 +500,7 @@ mod tests {
         let (mut alone, mut undecided) = (0, 0);
         for seed in 1..=60 {
             let pair = vec![vec![2.0, 2.02], vec![2.03, 2.0]];
-            let records = records_of(&mut Noisy::new(pair, 0.02, seed), 6);
+            let records = records_of(&mut Noisy::new(pair, 0.02, seed), 4);
             let outcome = PairsOutcome::of(&records, 2, &question());
             let high = outcome.pairs.iter().find(|pair| pair.programs == [0, 1]).unwrap();
             let high = high.weighted_speedup.high.unwrap();

@@ -1,12 +1,15 @@
 //! The times of runs from the records, with their uncertainty.
 //!
-//! *Problem.* A pair has few runs. The variance of two or three values says little.
+//! *Problem.* A measurement has several runs, one after the other. A context may be slower for some
+//! seconds, and these runs then have that in common. So a second measurement says more than more
+//! runs. And a pair has few measurements. The variance of two or three values says little.
 //!
-//! *Method.* The relative variance of a mean is *moderated* (G. K. Smyth, "Linear models and
-//! empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3, 2004).
-//! The variance of the program's runs beside other programs adds up to [`PRIOR`] degrees of
-//! freedom. The difference between a mean and the truth then follows Student's t with all these
-//! degrees.
+//! *Method.* The mean of a measurement's runs counts as one value. The relative variance of these
+//! values is *moderated* (G. K. Smyth, "Linear models and empirical Bayes methods", Statistical
+//! Applications in Genetics and Molecular Biology 3, 2004). The variance of the program's
+//! measurements beside other programs adds up to [`PRIOR`] degrees of freedom. If it has fewer,
+//! that of all programs adds the rest. The difference between a mean and the truth then follows
+//! Student's t with all these degrees.
 //!
 //! Every interval comes from *draws* of all times at once, so that two numbers that share a time
 //! vary together. A draw is one possible truth.
@@ -22,18 +25,41 @@ use crate::speedup::PairTimes;
 use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_measure::{AccompaniedRuns, Setting};
 use pinwise_topology::Random;
+use std::collections::BTreeMap;
 
-/// Degrees of freedom that a program's runs elsewhere count for.
-const PRIOR: f64 = 4.0;
+/// Degrees of freedom that measurements elsewhere count for.
+const PRIOR: f64 = 6.0;
 
 /// The runs of every program, alone and beside each.
 #[derive(Clone, Debug)]
 pub(crate) struct RunTimes {
     programs: usize,
     /// Of each program, beside each program and last alone.
-    cells: Vec<Vec<Vec<f64>>>,
+    cells: Vec<Vec<Measurements>>,
+    /// How the measurements of each program vary, those that are left out here included: squares
+    /// and degrees of freedom, as of [`spread`].
+    noise: Vec<(f64, f64)>,
     /// What stands for pairs without runs.
     predicted: Option<PredictedKept>,
+}
+
+/// The measurements of a program beside another one, or alone.
+#[derive(Clone, Debug, Default)]
+struct Measurements {
+    /// The mean of the runs of each.
+    means: Vec<f64>,
+    /// All runs.
+    runs: usize,
+}
+
+impl Measurements {
+    /// Adds one that has these runs. One without a run says nothing.
+    fn add(&mut self, runs: &[f64]) {
+        if !runs.is_empty() {
+            self.means.push(mean(runs));
+            self.runs += runs.len();
+        }
+    }
 }
 
 /// One time of every program, alone and beside each.
@@ -52,13 +78,6 @@ impl Times {
 
     pub(crate) fn alone(&self, program: usize) -> f64 {
         self.0[program][self.0.len()]
-    }
-
-    /// The same, with the times alone of `other`.
-    pub(crate) fn with_alone_of(mut self, other: &Self) -> Self {
-        let last = self.0.len();
-        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| own[last] = other[last]);
-        self
     }
 }
 
@@ -94,14 +113,16 @@ impl RunTimes {
         };
         let made = settled(records).filter(|record| record.outcome.is_ok());
         let first: Vec<Record> = made.filter(&mut is_first).cloned().collect();
-        Self::of_search(&first, programs)
+        let noise = Self::of(records, programs).noise;
+        Self { noise, ..Self::of_search(&first, programs) }
     }
 
     /// Those of the part of the search that measured everything once. Later ones were made because
     /// of what the earlier ones showed. On average, the mean of both is not the truth.
     pub(crate) fn of_first(records: &[Record], programs: usize) -> Self {
         let first = PairsSearch::least(programs) as usize;
-        Self::of(&records[..first.min(records.len())], programs)
+        let noise = Self::of(records, programs).noise;
+        Self { noise, ..Self::of(&records[..first.min(records.len())], programs) }
     }
 
     /// Those that were made after the pairing was chosen.
@@ -119,7 +140,7 @@ impl RunTimes {
         for [one, other] in pairs {
             for (program, beside) in [(one, other), (other, one)] {
                 let cell = &others.cells[program][beside];
-                if cell.is_empty() && others.predicted.is_none() {
+                if cell.runs == 0 && others.predicted.is_none() {
                     return None;
                 }
                 mixed.cells[program][beside].clone_from(cell);
@@ -128,29 +149,64 @@ impl RunTimes {
         Some(mixed)
     }
 
+    /// The same, with the runs alone of these programs that `others` has. `None` if one of these
+    /// has none.
+    pub(crate) fn with_alone(
+        &self,
+        others: &Self,
+        programs: impl IntoIterator<Item = usize>,
+    ) -> Option<Self> {
+        let mut mixed = self.clone();
+        for program in programs {
+            let cell = &others.cells[program][self.programs];
+            if cell.runs == 0 {
+                return None;
+            }
+            mixed.cells[program][self.programs].clone_from(cell);
+        }
+        Some(mixed)
+    }
+
     fn of_those(records: &[Record], programs: usize, those: impl Fn(&Record) -> bool) -> Self {
-        let mut cells = vec![vec![Vec::new(); programs + 1]; programs];
+        let noise = Self::cells_of(records, programs, |_| true);
+        let noise = noise.iter().map(|row| together(row.iter().map(|cell| spread(&cell.means))));
+        let cells = Self::cells_of(records, programs, those);
+        Self { programs, cells, noise: noise.collect(), predicted: None }
+    }
+
+    fn cells_of(
+        records: &[Record],
+        programs: usize,
+        those: impl Fn(&Record) -> bool,
+    ) -> Vec<Vec<Measurements>> {
+        let mut cells = vec![vec![Measurements::default(); programs + 1]; programs];
         for record in settled(records).filter(|record| those(record)) {
             let Setting::Profile(parts) = &record.trial.setting else { continue };
             let runs = record.detail().and_then(|detail| detail.read::<AccompaniedRuns>().ok());
             let Some(runs) = runs.filter(|_| record.outcome.is_ok()) else { continue };
+            // Both sides of a program beside itself are one measurement.
+            let mut seen: BTreeMap<[usize; 2], Vec<f64>> = BTreeMap::new();
             for (number, (part, seconds)) in parts.iter().zip(runs.seconds).enumerate() {
                 let beside = match parts.len() {
                     1 => programs,
                     _ => parts[1 - number.min(1)].instance,
                 };
-                let cell = cells.get_mut(part.instance).and_then(|row| row.get_mut(beside));
+                let valid = seconds.into_iter().filter(|time| time.is_finite() && *time > 0.0);
+                seen.entry([part.instance, beside]).or_default().extend(valid);
+            }
+            for ([program, beside], runs) in seen {
+                let cell = cells.get_mut(program).and_then(|row| row.get_mut(beside));
                 if let Some(cell) = cell {
-                    cell.extend(seconds.into_iter().filter(|time| time.is_finite() && *time > 0.0));
+                    cell.add(&runs);
                 }
             }
         }
-        Self { programs, cells, predicted: None }
+        cells
     }
 
     /// How many runs of a program there are beside another, or alone.
     pub(crate) fn count(&self, program: usize, beside: Option<usize>) -> usize {
-        self.cells[program][beside.unwrap_or(self.programs)].len()
+        self.cells[program][beside.unwrap_or(self.programs)].runs
     }
 
     /// Whether the time of each of these two beside the other is known. It comes from runs of both
@@ -167,9 +223,14 @@ impl RunTimes {
             .all(|(program, beside)| self.count(program, beside) > 0)
     }
 
+    /// Whether something was measured twice. Else no time has an interval.
+    pub(crate) fn is_varied(&self) -> bool {
+        self.noise.iter().any(|(_, degrees)| *degrees > 0.0)
+    }
+
     /// The mean of each time; predicted, or else no number, where there is no run.
     pub(crate) fn means(&self) -> Times {
-        let means = self.cells.iter().map(|row| row.iter().map(|runs| mean(runs)).collect());
+        let means = self.cells.iter().map(|row| row.iter().map(|cell| mean(&cell.means)).collect());
         self.with_predicted(means.collect(), |predicted, one, other| predicted.kept(one, other))
     }
 
@@ -191,23 +252,30 @@ impl RunTimes {
     }
 
     /// The relative standard error of a time and its degrees of freedom. It is infinite if nothing
-    /// shows how runs vary.
+    /// was measured twice.
     pub(crate) fn error(&self, program: usize, beside: Option<usize>) -> (f64, f64) {
         let own = &self.cells[program][beside.unwrap_or(self.programs)];
-        if let (Some(predicted), Some(beside), []) = (&self.predicted, beside, &own[..]) {
+        if let (Some(predicted), Some(beside), 0) = (&self.predicted, beside, own.runs) {
             return (predicted.error(program, beside), f64::INFINITY);
         }
-        let (squares, degrees) = spread(own);
-        let all = self.cells[program].iter().map(|runs| spread(runs));
-        let all = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let (elsewhere, known) = (all.0 - squares, all.1 - degrees);
-        let prior = known.min(PRIOR);
-        let moderated = if known > 0.0 { prior * elsewhere.max(0.0) / known } else { 0.0 };
-        let degrees = prior + degrees;
-        if own.is_empty() || degrees == 0.0 {
+        let (mut squares, mut degrees) = spread(&own.means);
+        let (of_program, known) = self.noise[program];
+        let elsewhere = ((of_program - squares).max(0.0), (known - degrees).max(0.0));
+        let others = self.noise.iter().enumerate().filter(|(number, _)| *number != program);
+        let others = together(others.map(|(_, noise)| *noise));
+        let mut rest = PRIOR;
+        for (sum, known) in [elsewhere, others] {
+            let counted = known.min(rest);
+            if counted > 0.0 {
+                squares += counted * sum / known;
+                degrees += counted;
+                rest -= counted;
+            }
+        }
+        if own.runs == 0 || degrees == 0.0 {
             return (f64::INFINITY, 1.0);
         }
-        (((moderated + squares) / degrees / own.len() as f64).sqrt(), degrees)
+        ((squares / degrees / own.means.len() as f64).sqrt(), degrees)
     }
 
     /// Draws `count` possible truths.
@@ -235,15 +303,20 @@ impl RunTimes {
     }
 }
 
-/// The sum of squared relative deviations from the mean, and its degrees of freedom.
-fn spread(runs: &[f64]) -> (f64, f64) {
-    let mean = mean(runs);
-    let squares = runs.iter().map(|run| (run / mean - 1.0).powi(2)).sum();
-    if runs.len() < 2 { (0.0, 0.0) } else { (squares, (runs.len() - 1) as f64) }
+/// The sums of squares and of degrees of freedom.
+fn together(all: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
+    all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-fn mean(runs: &[f64]) -> f64 {
-    runs.iter().sum::<f64>() / runs.len() as f64
+/// The sum of squared relative deviations from the mean, and its degrees of freedom.
+fn spread(values: &[f64]) -> (f64, f64) {
+    let mean = mean(values);
+    let squares = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum();
+    if values.len() < 2 { (0.0, 0.0) } else { (squares, (values.len() - 1) as f64) }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// A draw of Student's t (R. W. Bailey, "Polar generation of random variates with the
@@ -275,7 +348,7 @@ mod tests {
         let runs = RunTimes::of_first(&records, 2);
         assert_eq!(
             [runs.count(0, None), runs.count(0, Some(1)), runs.count(0, Some(0))],
-            [2, 2, 4]
+            [4, 2, 4]
         );
         assert!(runs.has(0, 1));
         let pair = runs.means().pair(0, 1);
@@ -301,13 +374,24 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_error_of_its_own_and_gets_that_of_its_program() {
-        let cells = vec![vec![vec![2.0], vec![1.0, 1.1, 0.9]], vec![vec![], vec![]]];
-        let runs = RunTimes { programs: 1, cells, predicted: None };
+    fn one_measurement_has_the_error_of_its_program_and_then_of_all() {
+        let cell = |means: &[f64]| Measurements { means: means.to_vec(), runs: 5 * means.len() };
+        let cells = vec![
+            vec![cell(&[2.0]), cell(&[]), cell(&[1.0, 1.1, 0.9])],
+            vec![cell(&[]), cell(&[3.0, 3.6, 2.4]), cell(&[1.0])],
+        ];
+        let noise = vec![(0.02, 2.0), (0.08, 2.0)];
+        let runs = RunTimes { programs: 2, cells, noise, predicted: None };
+        // A variance of 0.01 with two degrees of freedom, and 0.04 with two.
         let (error, degrees) = runs.error(0, Some(0));
-        assert!((error - 0.1).abs() < 1e-12 && degrees == 2.0, "{error} {degrees}");
-        let cells = vec![vec![vec![2.0], vec![1.0]]];
-        let nothing = RunTimes { programs: 1, cells, predicted: None };
+        assert!((error - 0.025f64.sqrt()).abs() < 1e-12 && degrees == 4.0, "{error} {degrees}");
+        let (own, _) = runs.error(0, None);
+        let mixed = (0.02 + 0.08) / 4.0 / 3.0;
+        assert!((own - f64::sqrt(mixed)).abs() < 1e-12, "{own}");
+        // Many runs of one measurement do not show how the machine varies.
+        let cells = vec![vec![cell(&[2.0]), cell(&[1.0])]];
+        let noise = vec![(0.0, 0.0)];
+        let nothing = RunTimes { programs: 1, cells, noise, predicted: None };
         assert_eq!(nothing.error(0, None).0, f64::INFINITY);
     }
 }

@@ -13,7 +13,7 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use document::PairsJson;
-use pinwise_coscheduling::{CounterModel, FirstRuns, Lengths, PairsQuestion, RecordedProgram};
+use pinwise_coscheduling::{CounterModel, Lengths, PairsQuestion, RecordedProgram};
 use pinwise_jobs::{
     PairedPrograms, PairsAnswer, PairsRequest, PlacementRequest, SimulationRequest, SmtSimulation,
 };
@@ -185,7 +185,6 @@ impl Pairs {
                 lengths,
                 model,
                 recorded,
-                first_runs: FirstRuns::Mixed,
             },
             programs,
             level: self.level.clone(),
