@@ -46,6 +46,7 @@ targets! {
     hwloc_xml: "../../../fuzz/targets/hwloc_xml.rs",
     latency: "../../../fuzz/targets/latency.rs",
     metric: "../../../fuzz/targets/metric.rs",
+    nodes: "../../../fuzz/targets/nodes.rs",
     numa_maps: "../../../fuzz/targets/numa_maps.rs",
     path_graph: "../../../fuzz/targets/path_graph.rs",
     perf_data: "../../../fuzz/targets/perf_data.rs",
@@ -55,9 +56,12 @@ targets! {
     preaggregated: "../../../fuzz/targets/preaggregated.rs",
     processor: "../../../fuzz/targets/processor.rs",
     prometheus: "../../../fuzz/targets/prometheus.rs",
+    scheduler_program: "../../../fuzz/targets/scheduler_program.rs",
     shape: "../../../fuzz/targets/shape.rs",
+    smt_core: "../../../fuzz/targets/smt_core.rs",
     snapshot: "../../../fuzz/targets/snapshot.rs",
     source_lines: "../../../fuzz/targets/source_lines.rs",
+    threads_per_n: "../../../fuzz/targets/threads_per_n.rs",
 }
 
 /// How many damaged copies of each seed are tried.
