@@ -244,7 +244,7 @@ def row(name):
             answers.append(answer)
     verdicts = [answer["verdict"] for answer in answers]
     said = collections.Counter(
-        f"use n = {one['n']}" if one["kind"] == "use_n" else one["kind"].replace("_", " ")
+        f"n = {one['n']}" if one["kind"] in ("number", "fewer") else one["kind"]
         for one in verdicts)
     decided = [one for one in verdicts if one["kind"] != "undecided" and one.get("gain")]
     apart = sum((one["n"], one["default"]) == (other["n"], other["default"])
