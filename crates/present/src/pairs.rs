@@ -4,8 +4,8 @@ use crate::counter_quality::counter_sentences;
 use crate::figures::{self, Scale, percent};
 use crate::note::sentence;
 use pinwise_coscheduling::{
-    CounterModel, PairMargin, PairOutcome, Pairing, PairsOutcome, PairsVerdict, ProgramGroup,
-    ProgramGroups, Resampled, SoloOutcome,
+    CounterModel, PairMargin, PairOutcome, Pairing, PairsOutcome, PairsSearch, PairsVerdict,
+    ProgramGroup, ProgramGroups, Resampled, SoloOutcome,
 };
 use pinwise_measure::{CounterQuality, Unit};
 use pinwise_topology::{CpuSet, DomainKind};
@@ -58,7 +58,10 @@ impl PairsFindings<'_> {
                 let of = programs * (programs.max(1) - 1) / 2;
                 let apart = |pair: &&PairOutcome| pair.programs[0] != pair.programs[1];
                 let made = pairs.iter().filter(apart).count();
-                format!("No pairing yet: {made} of {of} pairs have been measured.")
+                format!(
+                    "No pairing yet: {made} of {of} pairs are known. A pair needs runs of both \
+                     programs alone, too."
+                )
             }
         }
     }
@@ -94,6 +97,12 @@ impl PairsFindings<'_> {
             }
             // To resume it measures more.
             PairsVerdict::Undecided | PairsVerdict::Incomplete if self.unfinished => {}
+            PairsVerdict::Incomplete if outcome.measurements > 0 => {
+                let programs = self.names.len();
+                let all = PairsSearch::least(programs) + PairsSearch::fresh(programs);
+                let times = all.div_ceil(outcome.measurements).max(2);
+                sentences.push(format!("Give a --budget about {times} times as large."));
+            }
             PairsVerdict::Undecided | PairsVerdict::Incomplete => {
                 sentences.push("Measure more to decide: give a larger --budget.".to_owned());
             }
@@ -357,6 +366,16 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_that_did_not_reach_every_pair_is_told_how_much_larger_it_should_be() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let mut outcome = PairsOutcome::of(&[], 3, &PairsQuestion::default());
+        outcome.measurements = 4;
+        let advice = findings(&outcome, &names).sentences().join(" ");
+        // 3 programs alone twice, 6 pairs, and 9 fresh measurements.
+        assert_eq!(advice, "Give a --budget about 6 times as large.");
+    }
+
+    #[test]
     fn each_verdict_says_what_to_do() {
         let names = ["a", "b", "c"].map(str::to_owned);
         let gain = |low| Some(Resampled { value: 0.05, low: Some(low), high: Some(0.1) });
@@ -420,7 +439,14 @@ mod tests {
                      from fresh runs. {more}"
                 ),
             ),
-            (Incomplete, None, format!("No pairing yet: 0 of 3 pairs have been measured. {more}")),
+            (
+                Incomplete,
+                None,
+                format!(
+                    "No pairing yet: 0 of 3 pairs are known. A pair needs runs of both programs \
+                     alone, too. {more}"
+                ),
+            ),
         ] {
             assert_eq!(said(verdict, gain), text);
         }
