@@ -52,23 +52,11 @@ impl Study {
         let varied = blackbox.selected(&space, &found, &spread, MOST);
         let varied: Vec<Vec<u32>> = varied.iter().map(leaves).collect();
 
-        let drawn = |what: &str, seed: u64, draw: &dyn Fn(&mut Random) -> Assignment| {
-            self.kept(&format!("{what}.{instances}"), || {
-                let mut random = Random::new(seed);
-                let all: Vec<Assignment> = (0..DRAWS).map(|_| draw(&mut random)).collect();
-                let settings = all.iter().cloned().map(Setting::Pinned).collect();
-                let names = all.iter().map(|one| format!("{:?}", one.leaves()));
-                Ok(names.zip(self.measure(instances, seed, settings, 1.0)?).collect())
-            })
-        };
-        let naive = drawn("naive", 71, &|random| space.sample(random))?;
-        let even = drawn("balanced", 72, &|random| {
+        let naive = self.drawn("naive", instances, DRAWS, 71, &|random| space.sample(random))?;
+        let even = self.drawn("balanced", instances, DRAWS, 72, &|random| {
             space.canonical(&balanced(&self.tree, threads, random))
         })?;
-        let system = self.kept(&format!("unpinned.{instances}"), || {
-            let windows = self.measure(instances, 73, vec![Setting::Unpinned; DRAWS], 1.0)?;
-            Ok(windows.into_iter().map(|value| ("unpinned".to_owned(), value)).collect())
-        })?;
+        let system = self.unpinned(instances, DRAWS)?;
 
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
         let mut candidates: Vec<Vec<u32>> = top.iter().chain(&varied).cloned().collect();
@@ -95,7 +83,7 @@ impl Study {
             let best = first.max_by(|a, b| selecting[*a].total_cmp(&selecting[*b]));
             best.map_or(f64::NAN, |best| judged[best])
         };
-        let name = self.pipeline.name();
+        let name = self.pipeline;
         let rows = [("top", &top), ("varied", &varied)].map(|(rule, chosen)| {
             let losses: Vec<String> =
                 (1..=MOST).map(|number| percent(1.0 - after(chosen, number) / known)).collect();
@@ -111,8 +99,38 @@ impl Study {
         let row = format!("| {name} | {threads} | {:.3} | {} |", ours / 1e6, losses.join(" | "));
         Ok((row, Selection(rows.to_vec())))
     }
+
+    /// Assignments drawn at random, by name, with one window of each.
+    pub(crate) fn drawn(
+        &self,
+        what: &str,
+        instances: usize,
+        draws: usize,
+        seed: u64,
+        draw: &dyn Fn(&mut Random) -> Assignment,
+    ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
+        self.kept(&format!("{what}.{instances}"), || {
+            let mut random = Random::new(seed);
+            let all: Vec<Assignment> = (0..draws).map(|_| draw(&mut random)).collect();
+            let settings = all.iter().cloned().map(Setting::Pinned).collect();
+            let names = all.iter().map(|one| format!("{:?}", one.leaves()));
+            Ok(names.zip(self.measure(instances, seed, settings, 1.0)?).collect())
+        })
+    }
+
+    /// Windows without pins, as the modelled operating system places threads.
+    pub(crate) fn unpinned(
+        &self,
+        instances: usize,
+        windows: usize,
+    ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
+        self.kept(&format!("unpinned.{instances}"), || {
+            let windows = self.measure(instances, 73, vec![Setting::Unpinned; windows], 1.0)?;
+            Ok(windows.into_iter().map(|value| ("unpinned".to_owned(), value)).collect())
+        })
+    }
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

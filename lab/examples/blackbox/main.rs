@@ -1,21 +1,23 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of
 //! docs/method/prediction.md.
 //!
-//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [gains] [PROGRAM…]` runs 6 and 24
-//! threads on the simulated UltraSPARC T2. With `gains`, it compares with other ways to place 6 to
-//! 24 threads instead. The default programs are the paper's nine IPFwd programs. A program takes
-//! 2.5 to 5 minutes of CPU time. DIR stores the measurements, so that they are not repeated. These
-//! are the full tables, all assignments of 6 threads, and random ones of 24. A climb from the best
-//! by the full tables follows. Everything is seeded: the same text comes out again.
+//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [gains|many] [PROGRAM…]` runs 6
+//! and 24 threads on the simulated UltraSPARC T2. With `gains`, it compares with other ways to
+//! place 6 to 24 threads instead. With `many`, instances have several processing threads. The
+//! default programs are the paper's nine IPFwd programs. A program takes 2 to 4 minutes of CPU
+//! time. DIR stores the measurements, so that they are not repeated. These are the full tables,
+//! all assignments of 6 threads, and random ones of 24. A climb from the best by the full tables
+//! follows. Everything is seeded: the same text comes out again.
 
 mod gains;
+mod many_threads;
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
     BaseSpace, BlackBox, CoreLocal, Experiment, PlacedInstance, Predictor, Profiling, TableEntry,
     ThreadKinds,
 };
-use pinwise_processor::program::PacketProgram;
+use pinwise_processor::program::{PacketPipeline, PacketProgram};
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::{
     Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space,
@@ -55,7 +57,7 @@ type Performances = HashMap<Vec<u32>, f64>;
 
 /// One program on the simulated processor.
 struct Study {
-    pipeline: PacketProgram,
+    pipeline: PacketPipeline,
     processor: Processor,
     machine: Machine,
     tree: SharingTree,
@@ -81,17 +83,20 @@ struct Known {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
-    let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [gains] [PROGRAM…]")?);
+    let folder =
+        PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [gains|many] [PROGRAM…]")?);
     std::fs::create_dir_all(&folder)?;
-    let compares_ways = arguments.next_if(|word| word == "gains").is_some();
+    let table = arguments.next_if(|word| word == "gains" || word == "many");
     let named = |name: String| {
         PacketProgram::named(&name)
             .ok_or("there is no such program; pinwise workload --list names them")
     };
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { PacketProgram::ALL[..9].to_vec() } else { programs };
-    if compares_ways {
-        return print_gains(&programs, &folder);
+    match table.as_deref() {
+        Some("gains") => return print_gains(&programs, &folder),
+        Some(_) => return print_many_threads(&programs, &folder),
+        None => {}
     }
     println!(
         "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | \
@@ -100,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for pipeline in programs {
-        let study = Study::new(pipeline, &folder)?;
+        let study = Study::new(pipeline.into(), &folder)?;
         let tables = study.tables()?;
         for instances in [2, 8] {
             study.compare(&tables, instances)?;
@@ -114,7 +119,7 @@ fn print_gains(programs: &[PacketProgram], folder: &Path) -> Result<(), Box<dyn 
     println!("{}", gains::HEADING);
     let mut selection = vec![gains::Selection::heading()];
     for &pipeline in programs {
-        let study = Study::new(pipeline, folder)?;
+        let study = Study::new(pipeline.into(), folder)?;
         let tables = study.tables()?;
         for instances in gains::INSTANCES {
             let (row, gains::Selection(rows)) = study.gains(&tables, instances)?;
@@ -126,8 +131,19 @@ fn print_gains(programs: &[PacketProgram], folder: &Path) -> Result<(), Box<dyn 
     Ok(())
 }
 
+fn print_many_threads(programs: &[PacketProgram], folder: &Path) -> Result<(), Box<dyn Error>> {
+    println!("{}", many_threads::HEADING);
+    for &program in programs {
+        for (processors, instances) in many_threads::SHAPES {
+            let study = Study::new(PacketPipeline { program, processors }, folder)?;
+            println!("{}", study.many_threads(instances)?);
+        }
+    }
+    Ok(())
+}
+
 impl Study {
-    fn new(pipeline: PacketProgram, folder: &Path) -> Result<Self, Box<dyn Error>> {
+    fn new(pipeline: PacketPipeline, folder: &Path) -> Result<Self, Box<dyn Error>> {
         let processor = Processor::model("ultrasparc-t2")?;
         let machine = processor.machine();
         let tree = SharingTree::new(&machine, Alike::ByStructure);
@@ -157,14 +173,19 @@ impl Study {
             .collect::<Result<_, _>>()?)
     }
 
+    /// The file of what is stored.
+    fn stored(&self, what: &str) -> PathBuf {
+        self.folder.join(format!("{}.{what}", self.pipeline.to_string().replace('/', "-")))
+    }
+
     /// Lines of a name and a number, read from a file or made once.
     fn kept(
         &self,
         what: &str,
         make: impl FnOnce() -> Result<Vec<(String, f64)>, Box<dyn Error>>,
     ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
-        let path = self.folder.join(format!("{}.{what}", self.pipeline.name()));
-        if !Path::new(&path).exists() {
+        let path = self.stored(what);
+        if !path.exists() {
             let mut text = String::new();
             make()?.iter().try_for_each(|(name, value)| writeln!(text, "{name} {value}"))?;
             std::fs::write(&path, text)?;
@@ -303,7 +324,7 @@ impl Study {
         println!(
             "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of \
              {checks} | {random} | {} | {} |",
-            self.pipeline.name(),
+            self.pipeline,
             thread_kinds.threads(),
             full.base_measured() + entries,
             100.0 * one,
