@@ -529,7 +529,9 @@ fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
     let mut failed = HashSet::new();
     let touched = TouchedThreads::in_entries(entries);
     for (id, own) in touched.iter().filter(|(id, _)| id.alive() && touched.is_ours(*id)) {
-        if is_refused(affinity::give_back(id.pid, id.tid, own)) {
+        let refused = is_refused(affinity::give_back(id.pid, id.tid, own));
+        // The kernel may have refused the pin too, and then nothing was changed.
+        if refused && affinity::own(id.tid).is_ok_and(|now| now != *own) {
             failed.insert(id.pid);
         }
     }
