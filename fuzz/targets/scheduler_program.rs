@@ -1,5 +1,5 @@
-//! Descriptions of programs on the model of a scheduler (TOML): a program that is the same when it
-//! is stored and read again, or a reason.
+//! Descriptions of programs on the model of a scheduler (TOML). A program is the same when it is
+//! stored and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -8,10 +8,9 @@
 //! of a program come as soon as they are known, then all tables. Seeds are fixed: the same text
 //! comes out again.
 
-use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_placement::{Budget, PlacementQuestion, PlacementSearch, StrategyName};
+use pinwise_placement::{Budget, PlacementQuestion, StrategyName};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_topology::{Alike, Assignment, PerContext, Random, SharingTree, Space};
@@ -20,7 +19,6 @@ use std::error::Error;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const INSTANCES: usize = 8;
 const THREADS: usize = 24;
@@ -295,12 +293,7 @@ impl Study {
             per_context: Some(1),
             ..PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(budget))
         };
-        let question = question.on(&testbed);
-        let mut search = PlacementSearch::new(&question, &self.tree, testbed.workload())?;
-        let (journal, clock) = (&mut MemoryJournal::default(), || Duration::ZERO);
-        let driven = drive(journal, &mut search, &mut testbed, &clock, &|| false, &mut |_| ());
-        let (_, records) = driven?;
-        let outcome = search.outcome(testbed.unit(), &records, None);
+        let outcome = pinwise_lab::searched(question, &self.tree, &mut testbed)?;
         let best = outcome.best.ok_or("the default announced nothing")?;
         eprintln!("{}: the default with seed {seed} is done", program.name());
         Ok((outcome.cost.measurements, outcome.bound.gap_high, best.assignment))

@@ -8,6 +8,7 @@
 //! - [`threads_truth`] asks the whole job there and judges what it announces.
 //! - [`phase_rates`] has what phases of programs do on one core, and [`run_queues`] simulates
 //!   minutes of a scheduler from that.
+//! - [`searched()`] is a search for a placement from its first step to its last.
 //! - [`on_paper`] has workloads of the processor on paper, and the best that they can do.
 //! - [`rate`] says how often something was so. [`parallel`] uses all processors, and [`on_nodes`]
 //!   several machines.
@@ -23,6 +24,9 @@ pub mod parallel;
 pub mod phase_rates;
 pub mod rate;
 pub mod run_queues;
+mod searched;
 pub mod sweep;
 pub mod thread_reinforcer;
 pub mod threads_truth;
+
+pub use searched::searched;

@@ -901,6 +901,7 @@ fn a_program_that_becomes_another_user_s_is_named_and_the_others_get_their_affin
             "note: process {pid} did not get its affinities back; the next start tries again"
         );
         assert!(said.lines().any(|said| said == keeps), "{said}");
+        assert!(interrupted || errors[0].contains(" of user 65533: "), "{said}");
         // It tries again, and says so, until the program has ended.
         let lists = || {
             let mut list = Command::new(&pinwise);

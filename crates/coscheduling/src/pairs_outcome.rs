@@ -202,14 +202,13 @@ impl PairsOutcome {
     pub fn of(records: &[Record], programs: usize, question: &PairsQuestion) -> Self {
         // The last runs may be of a faster or slower machine, and only some pairs have them.
         let search = RunTimes::of_search(records, programs).predicting(records, question);
-        let runs = &search;
-        let means = runs.means();
-        let draws = runs.draws(DRAWS, &mut Random::new(question.seed));
+        let means = search.means();
+        let draws = search.draws(DRAWS, &mut Random::new(question.seed));
         let resampled = |of: &dyn Fn(&Times) -> f64| {
             Resampled::new(of(&means), draws.iter().map(of), question.confidence)
         };
         let alone = |program| {
-            let count = runs.count(program, None);
+            let count = search.count(program, None);
             let seconds = || resampled(&|times| times.alone(program));
             (count > 0).then(|| SoloOutcome { seconds: seconds(), runs: count })
         };
@@ -220,7 +219,7 @@ impl PairsOutcome {
             unfairness: resampled(&|times| times.pair(one, other).unfairness()),
             slowdowns: [0, 1]
                 .map(|side| resampled(&|times| times.pair(one, other).slowdowns()[side])),
-            runs: [runs.count(one, Some(other)), runs.count(other, Some(one))],
+            runs: [search.count(one, Some(other)), search.count(other, Some(one))],
         };
         // Of a predicted pair the draws are as narrow as errors within the training programs. Only
         // the weighted speed-up has a margin: the model's errors of other numbers are not known.
@@ -235,7 +234,7 @@ impl PairsOutcome {
         };
         let all = (0..programs).flat_map(|one| (one..programs).map(move |other| (one, other)));
         let pairs: Vec<PairOutcome> = all
-            .filter(|&(one, other)| runs.knows(one, other))
+            .filter(|&(one, other)| search.knows(one, other))
             .map(|(one, other)| predicted(pair(one, other)))
             .collect();
         let mut outcome = Self {

@@ -36,8 +36,7 @@ pub(crate) struct RunTimes {
     programs: usize,
     /// Of each program, beside each program and last alone.
     cells: Vec<Vec<Measurements>>,
-    /// How the measurements of each program vary, those that are left out here included: squares
-    /// and degrees of freedom, as of [`spread`].
+    /// The [`spread`] of all measurements of each program, with those that are left out here.
     noise: Vec<(f64, f64)>,
     /// What stands for pairs without runs.
     predicted: Option<PredictedKept>,

@@ -18,6 +18,16 @@ pub(crate) const HEADING: &str = "| program | threads | BlackBox, M packets/s | 
     worst | balanced: mean loss | worst | modelled OS: mean loss | worst \
     |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|";
 
+/// Assignments by name, with the performance of each.
+pub(crate) struct OtherWays {
+    /// At random.
+    pub(crate) naive: Vec<(String, f64)>,
+    /// Even over cores and pipes.
+    pub(crate) even: Vec<(String, f64)>,
+    /// As the modelled operating system places threads, without their assignments.
+    pub(crate) system: Vec<(String, f64)>,
+}
+
 /// Rows of the table of losses by the number of assignments that are measured.
 pub(crate) struct Selection(pub(crate) Vec<String>);
 
@@ -52,11 +62,7 @@ impl Study {
         let varied = blackbox.selected(&space, &found, &spread, MOST);
         let varied: Vec<Vec<u32>> = varied.iter().map(leaves).collect();
 
-        let naive = self.drawn("naive", instances, DRAWS, 71, &|random| space.sample(random))?;
-        let even = self.drawn("balanced", instances, DRAWS, 72, &|random| {
-            space.canonical(&balanced(&self.tree, threads, random))
-        })?;
-        let system = self.unpinned(instances, DRAWS)?;
+        let OtherWays { naive, even, system } = self.other_ways(&space, instances)?;
 
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
         let mut candidates: Vec<Vec<u32>> = top.iter().chain(&varied).cloned().collect();
@@ -100,33 +106,31 @@ impl Study {
         Ok((row, Selection(rows.to_vec())))
     }
 
-    /// Assignments drawn at random, by name, with one window of each.
-    pub(crate) fn drawn(
+    /// Draws of each other way, by name, with one window of each.
+    pub(crate) fn other_ways(
         &self,
-        what: &str,
+        space: &Space,
         instances: usize,
-        draws: usize,
-        seed: u64,
-        draw: &dyn Fn(&mut Random) -> Assignment,
-    ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
-        self.kept(&format!("{what}.{instances}"), || {
-            let mut random = Random::new(seed);
-            let all: Vec<Assignment> = (0..draws).map(|_| draw(&mut random)).collect();
-            let settings = all.iter().cloned().map(Setting::Pinned).collect();
-            let names = all.iter().map(|one| format!("{:?}", one.leaves()));
-            Ok(names.zip(self.measure(instances, seed, settings, 1.0)?).collect())
-        })
-    }
-
-    /// Windows without pins, as the modelled operating system places threads.
-    pub(crate) fn unpinned(
-        &self,
-        instances: usize,
-        windows: usize,
-    ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
-        self.kept(&format!("unpinned.{instances}"), || {
-            let windows = self.measure(instances, 73, vec![Setting::Unpinned; windows], 1.0)?;
-            Ok(windows.into_iter().map(|value| ("unpinned".to_owned(), value)).collect())
+    ) -> Result<OtherWays, Box<dyn Error>> {
+        let threads = ThreadKinds::new(self.testbed(instances, 1)?.workload()).threads();
+        let drawn = |what: &str, seed: u64, draw: &dyn Fn(&mut Random) -> Assignment| {
+            self.kept(&format!("{what}.{instances}"), || {
+                let mut random = Random::new(seed);
+                let all: Vec<Assignment> = (0..DRAWS).map(|_| draw(&mut random)).collect();
+                let settings = all.iter().cloned().map(Setting::Pinned).collect();
+                let names = all.iter().map(|one| format!("{:?}", one.leaves()));
+                Ok(names.zip(self.measure(instances, seed, settings, 1.0)?).collect())
+            })
+        };
+        Ok(OtherWays {
+            naive: drawn("naive", 71, &|random| space.sample(random))?,
+            even: drawn("balanced", 72, &|random| {
+                space.canonical(&balanced(&self.tree, threads, random))
+            })?,
+            system: self.kept(&format!("unpinned.{instances}"), || {
+                let windows = self.measure(instances, 73, vec![Setting::Unpinned; DRAWS], 1.0)?;
+                Ok(windows.into_iter().map(|value| ("unpinned".to_owned(), value)).collect())
+            })?,
         })
     }
 }

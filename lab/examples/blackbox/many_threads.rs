@@ -1,19 +1,16 @@
 //! Instances with several processing threads. The default profile of BlackBox, the default
 //! strategy and other ways to place 24 threads on the simulator.
 
+use super::gains::OtherWays;
 use super::{DECIDING, JUDGING, Study, highest_of};
-use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_measure::{Setting, Testbed};
-use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
+use pinwise_placement::{Budget, Outcome, PlacementQuestion, StrategyName};
 use pinwise_prediction::ThreadKinds;
-use pinwise_topology::{Assignment, PerContext, Space, balanced};
+use pinwise_topology::{Assignment, PerContext, Space};
 use std::error::Error;
-use std::time::Duration;
 
 /// Processing threads of an instance, and instances: 24 threads each time.
 pub(crate) const SHAPES: [(usize, usize); 3] = [(2, 6), (4, 4), (10, 2)];
-/// Assignments that each other way draws.
-const DRAWS: usize = 300;
 /// The most that BlackBox measures. It never needs as many.
 const MOST: u64 = 5000;
 /// What the default strategy measures. It may end earlier: a gap of nothing does not let it.
@@ -39,11 +36,7 @@ impl Study {
         };
         let (ours, defaults) = (announced(&predicted)?, announced(&searched)?);
 
-        let naive = self.drawn("naive", instances, DRAWS, 71, &|random| space.sample(random))?;
-        let even = self.drawn("balanced", instances, DRAWS, 72, &|random| {
-            space.canonical(&balanced(&self.tree, threads, random))
-        })?;
-        let system = self.unpinned(instances, DRAWS)?;
+        let OtherWays { naive, even, system } = self.other_ways(&space, instances)?;
 
         // The best few draws are decided in windows of their own. What is left is judged in others.
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
@@ -104,12 +97,7 @@ impl Study {
             per_context: Some(1),
             ..PlacementQuestion::new(strategy, Budget::Measurements(budget))
         };
-        let question = question.on(&testbed);
-        let mut search = PlacementSearch::new(&question, &self.tree, testbed.workload())?;
-        let (journal, clock) = (&mut MemoryJournal::default(), || Duration::ZERO);
-        let driven = drive(journal, &mut search, &mut testbed, &clock, &|| false, &mut |_| ());
-        let (_, records) = driven?;
-        let outcome = search.outcome(testbed.unit(), &records, None);
+        let outcome = pinwise_lab::searched(question, &self.tree, &mut testbed)?;
         std::fs::write(&path, serde_json::to_string(&outcome)?)?;
         Ok(outcome)
     }
