@@ -16,19 +16,18 @@ import itertools
 import json
 import os
 import pathlib
-import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-PINWISE = os.path.abspath(os.environ.get("PINWISE", "target/release/pinwise"))
+from programs import (FOLDER, PINWISE, PYTHON_POOL, data, finish, go, java, processes, started,
+                      stop, video, write)
+
 REPEATS = int(os.environ.get("REPEATS", "10"))
 # For 7z, a run of which takes 3 to 10 s, it is three times this.
 BUDGET = float(os.environ.get("BUDGET", "20"))
 LOAD = int(os.environ.get("LOAD", "1"))
-FOLDER = pathlib.Path(tempfile.mkdtemp())
 # Each search ends well before this, whatever happens.
 LIMIT = 300
 
@@ -42,90 +41,6 @@ while time.time() < end:
         pass
     time.sleep(random.uniform(0, 4))
 """
-
-PYTHON_POOL = """
-import multiprocessing, sys
-def work(k):
-    return sum(i * i for i in range(150000 + k))
-if __name__ == "__main__":
-    with multiprocessing.Pool(int(sys.argv[1])) as pool:
-        pool.map(work, range(24), chunksize=1)
-"""
-
-GO_LOOP = """
-package main
-import ("fmt"; "sync/atomic"; "time")
-func main() {
-    var done int64
-    for w := 0; w < 8; w++ {
-        go func() {
-            x := uint64(1)
-            for {
-                for i := 0; i < 1000000; i++ { x = x*6364136223846793005 + 1 }
-                atomic.AddInt64(&done, 1)
-            }
-        }()
-    }
-    for { time.Sleep(100 * time.Millisecond); fmt.Println("done", atomic.LoadInt64(&done)) }
-}
-"""
-
-JAVA_POOL = """
-import java.util.concurrent.*;
-import java.util.concurrent.atomic.*;
-public class Pool {
-    public static void main(String[] a) throws Exception {
-        int n = Integer.parseInt(a[0]);
-        AtomicLong done = new AtomicLong();
-        ExecutorService pool = Executors.newFixedThreadPool(n);
-        for (int w = 0; w < n; w++) pool.submit(() -> {
-            long x = 1;
-            while (true) {
-                for (int i = 0; i < 1000000; i++) x = x * 6364136223846793005L + 1;
-                done.addAndGet(x == 0 ? 2 : 1);
-            }
-        });
-        while (true) { Thread.sleep(100); System.out.println("done " + done.get()); }
-    }
-}
-"""
-
-
-def write(name, text):
-    path = FOLDER / name
-    path.write_text(text)
-    return str(path)
-
-
-def data(name, size):
-    """Lines of random numbers: they sort and compress."""
-    path = FOLDER / name
-    if not path.exists():
-        rng = random.Random(1)
-        lines = (f"{rng.getrandbits(40):012x} {rng.getrandbits(8)}" for _ in range(size // 16))
-        path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
-def video():
-    """Y4M, 3 s of moving stripes."""
-    path = FOLDER / "video.y4m"
-    if not path.exists():
-        with path.open("wb") as out:
-            out.write(b"YUV4MPEG2 W320 H180 F30:1 Ip A1:1 C420jpeg\n")
-            for frame in range(90):
-                out.write(b"FRAME\n")
-                for y in range(180):
-                    out.write(bytes((x * 3 + y + frame * 5) % 256 for x in range(320)))
-                out.write(bytes([128]) * (320 * 180 // 2))
-    return str(path)
-
-
-def started(command, **options):
-    null = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **options)
-    processes.append(process)
-    return process
 
 
 def nginx():
@@ -177,19 +92,6 @@ def make():
     return ["--", "make", "-C", str(FOLDER), "-B", "-j{n}"]
 
 
-def go():
-    write("main.go", GO_LOOP)
-    subprocess.run(["go", "build", "-o", FOLDER / "loop", FOLDER / "main.go"], check=True,
-                   env={**os.environ, "GOCACHE": str(FOLDER / "go"), "HOME": str(FOLDER)})
-    return ["--env", "GOMAXPROCS", "--metric", r"stdout:done (\d+)", "--", str(FOLDER / "loop")]
-
-
-def java():
-    source = write("Pool.java", JAVA_POOL)
-    subprocess.run(["javac", "-d", FOLDER, source], check=True)
-    return ["--metric", r"stdout:done (\d+)", "--", "java", "-cp", str(FOLDER), "Pool", "{n}"]
-
-
 PROGRAMS = {
     "nginx": ("nginx", nginx),
     "sort": ("sort", lambda: ["--", "sort", "--parallel={n}", "-S", "64M", "-o", "/dev/null",
@@ -208,8 +110,8 @@ PROGRAMS = {
                                         "--", "stress-ng", "--matrix", "{n}", "-t", "1",
                                         "--metrics-brief"]),
     "pgbench": ("pgbench", postgres),
-    "go": ("go", go),
-    "java": ("javac", java),
+    "go": ("go", lambda: ["--env", "GOMAXPROCS", "--metric", r"stdout:done (\d+)", "--", go()]),
+    "java": ("javac", lambda: ["--metric", r"stdout:done (\d+)", "--", *java(), "{n}"]),
     "pigz": ("pigz", lambda: ["--", "pigz", "-p", "{n}", "-k", "-c", data("lines", 6_000_000)]),
 }
 
@@ -233,6 +135,7 @@ def row(name):
     if not shutil.which(needs):
         print(f"left out: {needs} is not installed", file=sys.stderr)
         return
+    before = len(processes)
     arguments = prepare()
     answers, errors = [], collections.Counter()
     for _ in range(REPEATS):
@@ -242,6 +145,7 @@ def row(name):
             errors[answer if isinstance(answer, str) else answer["error"]] += 1
         else:
             answers.append(answer)
+    stop(processes[before:])
     verdicts = [answer["verdict"] for answer in answers]
     said = collections.Counter(
         f"n = {one['n']}" if one["kind"] in ("number", "fewer") else one["kind"]
@@ -259,7 +163,6 @@ def row(name):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-processes = []
 try:
     for seed in range(LOAD):
         started([sys.executable, "-c", BURSTS.format(seed=seed)])
@@ -268,8 +171,4 @@ try:
     for program in sys.argv[1:] or PROGRAMS:
         row(program)
 finally:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.wait()
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    finish()

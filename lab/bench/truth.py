@@ -7,8 +7,8 @@ of threads. "Use n" is wrong if n is slower than the default by more than 1 % an
 error of the truth, and "keep the default" the other way round. An interval holds the truth if it
 overlaps the truth, give or take twice that error. Prints a table.
 
-Usage: lab/bench/truth.py [PROGRAM ...]    all without arguments, about 25 minutes
-SEARCHES=10 BUDGET=10 (s) PINWISE=target/release/pinwise
+Usage: lab/bench/truth.py [PROGRAM|LOAD ...]    all without arguments, about 40 minutes
+SEARCHES=10 BUDGET=15 (s) PINWISE=target/release/pinwise
 Needs: cargo build --release, and gcc. Run nothing else meanwhile.
 """
 import json
@@ -25,7 +25,7 @@ import time
 
 PINWISE = os.path.abspath(os.environ.get("PINWISE", "target/release/pinwise"))
 SEARCHES = int(os.environ.get("SEARCHES", "10"))
-BUDGET = float(os.environ.get("BUDGET", "10"))
+BUDGET = float(os.environ.get("BUDGET", "15"))
 FOLDER = pathlib.Path(tempfile.mkdtemp())
 MOST = 2 * os.cpu_count()
 # Rounds of the truth, how long a window lasts, and what passes before it, in seconds.
@@ -131,10 +131,10 @@ def cell(program, shape, load):
     rounds = truth(program, shape)
     wrong = decided = held = gains = 0
     said, errors = [], []
-    for number in range(SEARCHES):
+    for _ in range(SEARCHES):
         command = [PINWISE, "threads", "--json", "--budget", f"{BUDGET}s", "--max", str(MOST),
-                   "--seed", str(number + 1), "--store", str(FOLDER / "store.db"),
-                   "--metric", r"stdout:done (\d+)", "--", program, shape, "{n}"]
+                   "--store", str(FOLDER / "store.db"), "--metric", r"stdout:done (\d+)",
+                   "--", program, shape, "{n}"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
             verdict = json.loads(done.stdout)["verdict"]
@@ -158,8 +158,10 @@ def cell(program, shape, load):
         wrong += kind in ("number", "fewer") and share < -slack
         wrong += kind == "default" and share > slack
         gains += 1
-        held += (math.log1p(gain["low"]) - 2 * error <= share
-                 <= math.log1p(gain["high"]) + 2 * error)
+        low, high = (end if end is None else math.log1p(max(end, -1 + 1e-9))
+                     for end in (gain["low"], gain["high"]))
+        low, high = (-math.inf if low is None else low), (math.inf if high is None else high)
+        held += low - 2 * error <= share <= high + 2 * error
     best = max(range(1, MOST + 1), key=lambda n: statistics.mean(one[n] for one in rounds))
     told = ", ".join(f"{said.count(what)} {what}" for what in sorted(set(said)))
     cells = [shape, load, str(best), told or "-", str(decided), str(wrong), f"{held} of {gains}",
@@ -174,11 +176,13 @@ try:
     subprocess.run(["gcc", "-O2", "-pthread", "-o", program, str(source)], check=True)
     print("| program | load | fastest n | verdicts | decided | wrong | gain held | errors |")
     print("|---|---|--:|---|--:|--:|--:|---|", flush=True)
-    for load, habit in LOADS:
+    shapes = [shape for shape in PROGRAMS if shape in sys.argv] or PROGRAMS
+    loads = [load for load in LOADS if load[0] in sys.argv] or LOADS
+    for load, habit in loads:
         busy = [subprocess.Popen([sys.executable, "-c", habit])
                 for _ in range(os.cpu_count() if habit else 0)]
         try:
-            for shape in sys.argv[1:] or PROGRAMS:
+            for shape in shapes:
                 cell(program, shape, load)
         finally:
             for process in busy:
