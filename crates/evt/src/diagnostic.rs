@@ -50,6 +50,12 @@ pub enum Diagnostic {
         /// Share of the variation that a line explains.
         r_squared: f64,
     },
+    /// The mean excess plot is straight above few values only. The threshold is the lowest one
+    /// with a stable estimate instead.
+    StraightOnly {
+        /// Values above which the plot is straight.
+        exceedances: usize,
+    },
     /// The given threshold leaves more than the 5 % of the sample that the method allows.
     ThresholdLow {
         /// Share of the sample above the threshold.
@@ -118,6 +124,12 @@ impl Diagnostic {
                 format!(
                     "the mean excess plot is not linear (R^2 {r_squared:.2}): it may not fit, use \
                      method bayes"
+                )
+            }
+            Self::StraightOnly { exceedances } => {
+                format!(
+                    "the plot is straight for {exceedances} values only: the threshold is the \
+                     lowest with a stable end"
                 )
             }
             Self::ThresholdLow { fraction } => {

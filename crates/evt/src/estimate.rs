@@ -3,6 +3,7 @@
 use crate::bayes::TailEndPosterior;
 use crate::diagnostic::Limit;
 use crate::profile_likelihood::ProfileLikelihood;
+use crate::stable_threshold::stable_threshold;
 use crate::{Diagnostic, Fit, Refusal, Sample, better_fraction, fit, mean_excess};
 use serde::{Deserialize, Serialize};
 
@@ -191,13 +192,22 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
     if distinct < LEAST_DISTINCT {
         return Err(Refusal::TooFew { distinct, n: sample.n(), needed: LEAST_DISTINCT });
     }
+    let mut straight_only = None;
     let threshold = match (options.threshold, options.method) {
         (Some(threshold), _) => threshold,
         (None, Method::Bayes) => sample.distinct()[DEPTH.min(distinct / 4)],
         (None, Method::Profile) => {
-            mean_excess::choose(sample, LEAST_EXCEEDANCES)
-                .ok_or(Refusal::NoThreshold { n: sample.n(), needed: LEAST_EXCEEDANCES })?
-                .0
+            let (straight, _) = mean_excess::choose(sample, LEAST_EXCEEDANCES)
+                .ok_or(Refusal::NoThreshold { n: sample.n(), needed: LEAST_EXCEEDANCES })?;
+            let count = Estimator::Profile.exceedances(sample, straight).len();
+            let stable = stable_threshold(sample, options.confidence);
+            match stable.filter(|stable| count < DEPTH && *stable < straight) {
+                Some(stable) => {
+                    straight_only = Some(Diagnostic::StraightOnly { exceedances: count });
+                    stable
+                }
+                None => straight,
+            }
         }
     };
     let exceedances = Estimator::from(options.method).exceedances(sample, threshold);
@@ -220,7 +230,7 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
     if exceedances.len() < DEPTH && !is_saturated {
         tail.notes.insert(0, Diagnostic::Few { exceedances: exceedances.len(), enough: DEPTH });
     }
-    tail.notes.splice(0..0, dropped);
+    tail.notes.splice(0..0, dropped.into_iter().chain(straight_only));
     if 2 * distinct < sample.n() {
         tail.notes.push(Diagnostic::Atoms { distinct, n: sample.n() });
     }

@@ -44,6 +44,7 @@ mod mean_excess;
 mod plot;
 mod profile_likelihood;
 mod sample;
+mod stable_threshold;
 
 pub use better::{Better, ValueBound};
 pub use capture_probability::{better_fraction, capture_probability, looks};

@@ -59,7 +59,9 @@ pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};
 pub use machine_outline::{Entry, Outline, runs};
 pub use nodes_outlook::{NodesOutlook, nodes_outlook};
-pub use note::{memory, note, outcome_memory, sentence, tagged, tagged_program_notes, texts};
+pub use note::{
+    memory, note, outcome_memory, sentence, tagged, tagged_program_notes, texts, unmoved_memory,
+};
 pub use number_answer::{
     NumberAnswer, NumberEstimate, no_number, tagged_threads_notes, tagged_tune_notes,
 };

@@ -5,7 +5,7 @@ use crate::doctor::counter_event;
 use crate::figures;
 use crate::other_load::busy;
 use pinwise_campaign::CampaignInfo;
-use pinwise_measure::{LeftAlone, MemoryUse, ProgramNote};
+use pinwise_measure::{LeftAlone, MemoryPolicy, MemoryUse, ProgramNote};
 use pinwise_placement::Outcome;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -198,6 +198,13 @@ pub fn note(note: &ProgramNote) -> String {
 pub fn outcome_memory(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
     let several = info.new.machine.memory_nodes().len() > 1;
     outcome.memory.as_ref().filter(|_| several).map(memory)
+}
+
+/// The memory under which the answer of a search holds that never moves it; `None` if it lies on
+/// one node, or nowhere.
+pub fn unmoved_memory(info: &CampaignInfo) -> Option<MemoryPolicy> {
+    let machine = &info.new.machine;
+    (machine.memory_nodes().len() > 1 && !info.new.simulated).then_some(MemoryPolicy::Leave)
 }
 
 /// Memory, in words: `follow: 98 % of 12,345 pages on node 0, 2 % on node 1`. Then the share of

@@ -270,6 +270,7 @@ fn bound_notes() -> Vec<BoundNote> {
         PriorDriven { shape: 0.12 }
         Few { exceedances: 12, enough: 50 }
         NotLinear { r_squared: 0.85 }
+        StraightOnly { exceedances: 11 }
         ThresholdLow { fraction: 0.123 }
         Unbounded {}
         CapActive { cap: 1.2e7 }
@@ -587,6 +588,7 @@ fn bound_note_weakens(note: &BoundNote) -> bool {
             | Diagnostic::Unbounded
             | Diagnostic::CapFalsified { .. } => true,
             Diagnostic::Saturated { .. }
+            | Diagnostic::StraightOnly { .. }
             | Diagnostic::CapActive { .. }
             | Diagnostic::GapUndefined
             | Diagnostic::Exhausted => false,

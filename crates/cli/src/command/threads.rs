@@ -16,7 +16,7 @@ use arguments::ThreadsSubcommand;
 use document::UnfinishedThreadsJson;
 use pinwise_jobs::{Failure, JobError, ThreadsAnswer, ThreadsRequest};
 use pinwise_placement::Budget;
-use pinwise_present::{Files, no_answer_yet};
+use pinwise_present::{Files, no_answer_yet, unmoved_memory};
 use serde_json::Value;
 use std::path::Path;
 
@@ -62,6 +62,7 @@ fn shown(answer: &ThreadsAnswer, files: Files<'_>) -> Result<ThreadsJson, String
     match &outcome.found {
         Ok(found) => Ok(ThreadsJson {
             unfinished: answer.unfinished(files),
+            memory: unmoved_memory(&answer.campaign),
             ..ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))
         }),
         Err(why) => {

@@ -3,7 +3,9 @@
 use pinwise_campaign::Record;
 use pinwise_jobs::CompareAnswer;
 use pinwise_placement::ComparisonRow;
-use pinwise_present::{Files, comparison_verdict, left_out, tagged, tagged_program_notes};
+use pinwise_present::{
+    Files, comparison_verdict, left_out, tagged, tagged_program_notes, unmoved_memory,
+};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 
@@ -53,6 +55,7 @@ pub(super) fn document(answer: &CompareAnswer, records: &[Record], files: Files<
         "unfinished": answer.unfinished(files),
         "machine": info.new.machine.name,
         "simulated": info.new.simulated,
+        "memory": unmoved_memory(info),
         "workload": info.new.workload.name,
         "unit": unit.name,
         "lower_is_better": unit.reciprocal,

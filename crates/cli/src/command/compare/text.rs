@@ -9,7 +9,7 @@ use pinwise_present::LabelledLines;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
-    sentence, simulated, standing,
+    sentence, simulated, standing, unmoved_memory,
 };
 use std::collections::BTreeSet;
 
@@ -44,6 +44,9 @@ pub(super) fn text(answer: &CompareAnswer, files: Files<'_>, width: usize) -> St
         ));
     }
     sheet.text.push('\n');
+    if let Some(memory) = unmoved_memory(info) {
+        sheet.paragraph("", 0, &format!("Memory: {}.", memory.name()));
+    }
     for way in &comparison.left_out {
         sheet.paragraph("", 0, &format!("{} is left out: {}.", way.name, left_out(&way.reason)));
     }

@@ -7,7 +7,7 @@ use pinwise_jobs::{
     ThreadsAnswer, ThreadsOutcome, WatchSummary,
 };
 use pinwise_linux::{Pid, Tid};
-use pinwise_measure::{Measure, RoleTime, Unit};
+use pinwise_measure::{Measure, MemoryPolicy, RoleTime, Unit};
 use pinwise_monitor::{ThreadActivity, Unavailable};
 use pinwise_placement::{Estimate, Gain, LastComparisonVerdict, Way};
 use pinwise_present::{Files, Unfinished, set_aside_text, tagged_threads_notes, texts};
@@ -27,6 +27,8 @@ pub(crate) struct ThreadsJson {
     pub(super) campaign: Option<CampaignId>,
     /// How far the campaign is, if it has not ended.
     pub(super) unfinished: Option<Unfinished>,
+    /// Where the program's memory was, on a machine with several nodes of memory.
+    pub(super) memory: Option<MemoryPolicy>,
     /// What was probed.
     pub(crate) program: String,
     /// On what: `host`, or a model.
@@ -356,6 +358,7 @@ impl ThreadsJson {
         Self {
             campaign,
             unfinished: None,
+            memory: None,
             program: request.name(),
             simulated: request.machine() != "host",
             machine: request.machine().into(),

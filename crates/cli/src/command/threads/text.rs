@@ -52,6 +52,7 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
             })
         ),
     ));
+    facts.extend(document.memory.map(|memory| ("memory", memory.name().to_owned())));
     if verbose {
         facts.extend(watched(document).map(|watched| ("monitor", watched)));
     }
