@@ -28,9 +28,9 @@ fn testbed(shape: &str, instances: usize) -> Contention {
 }
 
 /// One whole campaign. The testbed is a formula and takes microseconds.
-fn campaign(testbed: &mut Contention, budget: u64) -> usize {
+fn campaign(testbed: &mut Contention, budget: u64, seed: u64) -> usize {
     let usual = PlacementQuestion::new(StrategyName::Guided, Budget::Measurements(budget));
-    let question = PlacementQuestion { per_context: Some(1), ..usual }.on(testbed);
+    let question = PlacementQuestion { per_context: Some(1), seed, ..usual }.on(testbed);
     let tree = SharingTree::new(testbed.machine(), Alike::ExceptNuma);
     let mut search = PlacementSearch::new(&question, &tree, testbed.workload())
         .expect("the questions of this file are valid");
@@ -44,8 +44,9 @@ fn campaign(testbed: &mut Contention, budget: u64) -> usize {
     records.len()
 }
 
-/// Shape, instances of three threads, measurements.
-#[divan::bench(sample_count = 3, sample_size = 1, args = [
+/// Shape, instances of three threads, measurements. Each sample has another seed: some campaigns
+/// make another block of draws.
+#[divan::bench(sample_count = 5, sample_size = 1, args = [
     ("8x2x4", 8, 60),
     ("8x2x4", 8, 150),
     ("8x2x4", 8, 600),
@@ -53,7 +54,12 @@ fn campaign(testbed: &mut Contention, budget: u64) -> usize {
     ("2x64x2", 21, 600),
 ])]
 fn guided(bencher: Bencher, (shape, instances, budget): (&str, usize, u64)) {
+    let mut seed = 0;
+    let mut next = || {
+        seed += 1;
+        (testbed(shape, instances), seed)
+    };
     bencher
-        .with_inputs(|| testbed(shape, instances))
-        .bench_local_values(|mut testbed| campaign(&mut testbed, budget));
+        .with_inputs(&mut next)
+        .bench_local_values(|(mut testbed, seed)| campaign(&mut testbed, budget, seed));
 }

@@ -187,6 +187,7 @@ impl Outcome {
             let residual_bound = ResidualBound::of(
                 &history,
                 &modeler,
+                None,
                 space,
                 Alone::beside(alone, confidence),
                 question.seed,

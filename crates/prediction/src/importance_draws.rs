@@ -7,7 +7,8 @@
 //!
 //! Drawn by a walk over labelled assignments ([`MarkovChain`]). It starts anywhere and cools down
 //! over its first half. It keeps its temperature over the second half and gives its last state.
-//! Each draw has its own walk, so draws are independent.
+//! Each draw has its own walk, so draws are independent. A walk that is so cold that it only climbs
+//! ends earlier, if it has not come higher for half as many steps as it has neighbours.
 
 use crate::Predictor;
 use crate::markov_chain::{MarkovChain, shares_contexts};
@@ -19,6 +20,8 @@ const HOT: f64 = 0.5;
 /// The same where threads share contexts. There the choice between arrangements that differ much is
 /// made at lower temperatures.
 const HOT_SHARED: f64 = 0.1;
+/// A walk colder than this only climbs. A choice: steered draws are warmer.
+const CLIMBING: f64 = 0.0005;
 
 /// One draw from `predictor`^(1/`temperature`) over the labelled assignments of `space`, in
 /// canonical form, after `steps` steps; temperatures above 0.
@@ -32,6 +35,8 @@ pub fn draw(
     let mut chain = MarkovChain::new(predictor, space, &space.sample(random));
     let cooling = steps / 2;
     let hot = if shares_contexts(space) { HOT_SHARED } else { HOT };
+    let patience = space.threads() * space.tree().leaves().len() / 2;
+    let (mut highest, mut reached) = (f64::NEG_INFINITY, cooling);
     for step in 0..steps {
         let now = if step < cooling && temperature < hot {
             hot * (temperature / hot).powf(step as f64 / cooling as f64)
@@ -39,6 +44,13 @@ pub fn draw(
             temperature
         };
         chain.step(now, random);
+        if temperature < CLIMBING && step >= cooling {
+            if chain.predicted > highest {
+                (highest, reached) = (chain.predicted, step);
+            } else if step - reached > patience {
+                break;
+            }
+        }
     }
     space.canonical(&Assignment::new(chain.leaves))
 }
@@ -60,12 +72,16 @@ mod tests {
 
     #[test]
     fn draws_follow_the_tilted_law() {
-        for (per_context, contexts) in
-            [(PerContext::AtMost(1), 4), (PerContext::AtMost(2), 3), (PerContext::Any, 3)]
-        {
-            let machine = Machine::from_shape(&format!("{contexts}")).unwrap();
+        // The last has large domains.
+        for (per_context, shape, contexts, threads) in [
+            (PerContext::AtMost(1), "4", 4u32, 3),
+            (PerContext::AtMost(2), "3", 3, 3),
+            (PerContext::Any, "3", 3, 3),
+            (PerContext::AtMost(1), "2x8", 16, 2),
+        ] {
+            let machine = Machine::from_shape(shape).unwrap();
             let tree = SharingTree::new(&machine, Alike::ByStructure);
-            let space = Space::new(tree, 3, per_context).unwrap();
+            let space = Space::new(tree, threads as usize, per_context).unwrap();
             let temperature = 0.1;
             let capacity = |leaves: &[u32]| {
                 let most = (0..contexts)
@@ -76,8 +92,10 @@ mod tests {
                     PerContext::Any => true,
                 }
             };
-            let all = (0..contexts.pow(3)).map(|code| {
-                vec![code / contexts / contexts, code / contexts % contexts, code % contexts]
+            let all = (0..contexts.pow(threads)).map(|code| {
+                (0..threads)
+                    .map(|thread| code / contexts.pow(thread) % contexts)
+                    .collect::<Vec<u32>>()
             });
             let weights: BTreeMap<Vec<u32>, f64> = all
                 .filter(|leaves| capacity(leaves))

@@ -2,7 +2,9 @@
 //! 1953).
 //!
 //! **Where a context has at most one thread**, one step moves a thread to a random context. If that
-//! is full, it exchanges the thread with one there.
+//! is full, it exchanges the thread with one there. Every other step stays within the largest
+//! domain around the thread, such as its package. A step to another one changes what most threads
+//! share, so it is seldom accepted and costs most.
 //!
 //! **Where threads share contexts**, such steps alone get stuck. Moving one thread changes the
 //! turns of all that it leaves and joins. So other steps keep every context as full as it is. Two
@@ -26,6 +28,10 @@ const CONTEXTS: u64 = 2;
 const DOMAINS: u64 = 2;
 const OF: u64 = 20;
 
+/// A domain counts as large with this share of all contexts or more, and this many. A choice: the
+/// cores of 8x2x4 are.
+const LARGE: (u32, u32) = (8, 8);
+
 /// See the module.
 pub(crate) struct MarkovChain<'a> {
     space: &'a Space,
@@ -37,6 +43,9 @@ pub(crate) struct MarkovChain<'a> {
     capacity: usize,
     /// The first leaf and the number of leaves of every domain of several contexts.
     domains: Vec<(u32, u32)>,
+    /// The same of the largest domain around each leaf that is not the machine; empty if those are
+    /// not large.
+    around: Vec<(u32, u32)>,
     /// What makes the step that is tried.
     changes: Vec<Change>,
 }
@@ -44,6 +53,22 @@ pub(crate) struct MarkovChain<'a> {
 /// Whether threads of a space may share contexts.
 pub(crate) fn shares_contexts(space: &Space) -> bool {
     space.per_context() != PerContext::AtMost(1)
+}
+
+/// By leaf: the first leaf and the number of leaves of the largest domain around it that is not the
+/// whole machine. Empty if one of them is not large ([`LARGE`]).
+fn largest_domains(space: &Space) -> Vec<(u32, u32)> {
+    let contexts = space.tree().leaves().len() as u32;
+    let largest = |leaf: u32| {
+        let around = space.tree().around(leaf);
+        let widths = around.iter().map(|(_, range)| (range.start, range.end - range.start));
+        let (share, least) = LARGE;
+        widths
+            .filter(|(_, width)| *width < contexts)
+            .max_by_key(|(_, width)| *width)
+            .filter(|(_, width)| *width >= least && share * width >= contexts)
+    };
+    (0..contexts).map(largest).collect::<Option<_>>().unwrap_or_default()
 }
 
 impl<'a> MarkovChain<'a> {
@@ -56,6 +81,7 @@ impl<'a> MarkovChain<'a> {
             let around = (0..held.len() as u32).flat_map(|leaf| space.tree().around(leaf));
             domains.extend(around.map(|(_, range)| (range.start, range.end - range.start)));
         }
+        let around = if shares_contexts(space) { Vec::new() } else { largest_domains(space) };
         leaves.iter().enumerate().for_each(|(thread, leaf)| held[*leaf as usize].push(thread));
         let capacity = match space.per_context() {
             PerContext::AtMost(most) => most,
@@ -69,6 +95,7 @@ impl<'a> MarkovChain<'a> {
             held,
             capacity,
             domains: domains.into_iter().collect(),
+            around,
             changes: Vec::new(),
         }
     }
@@ -111,7 +138,13 @@ impl<'a> MarkovChain<'a> {
     /// A thread goes to another context. If that is full, it exchanges the thread with one there.
     fn propose_one(&mut self, random: &mut Random) {
         let thread = random.below(self.leaves.len() as u64) as usize;
-        let (from, to) = (self.leaves[thread], random.below(self.held.len() as u64) as u32);
+        let from = self.leaves[thread];
+        let everywhere = (0, self.held.len() as u32);
+        let (first, width) = match self.around.get(from as usize) {
+            Some(around) if random.below(2) == 0 => *around,
+            _ => everywhere,
+        };
+        let to = first + random.below(width.into()) as u32;
         if from == to {
             return;
         }

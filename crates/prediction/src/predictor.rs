@@ -47,3 +47,37 @@ impl<P: Predictor + ?Sized> PredictedWalk for Anew<'_, P> {
 
     fn back(&mut self) {}
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use pinwise_topology::{Random, Space};
+
+    /// Steps at random, some of which are taken back: each prediction is that of the assignment.
+    pub(crate) fn walks_as_it_predicts(
+        predictor: &dyn Predictor,
+        space: &Space,
+        random: &mut Random,
+    ) {
+        let (threads, contexts) = (space.threads(), space.tree().leaves().len());
+        let mut leaves = space.sample(random).leaves().to_vec();
+        let mut walk = predictor.walk(&leaves);
+        for _ in 0..2000 {
+            let thread = random.below(threads as u64) as usize;
+            let (from, to) = (leaves[thread], random.below(contexts as u64) as u32);
+            let other = (random.below(2) == 0)
+                .then(|| leaves.iter().position(|leaf| *leaf == to))
+                .flatten()
+                .filter(|other| *other != thread);
+            let before = leaves.clone();
+            leaves[thread] = to;
+            other.into_iter().for_each(|other| leaves[other] = from);
+            let predicted = walk.step(&leaves, Change { thread, other, from, to });
+            assert_eq!(predicted.to_bits(), predictor.predict(&leaves).to_bits());
+            if random.below(2) == 0 {
+                walk.back();
+                leaves = before;
+            }
+        }
+    }
+}

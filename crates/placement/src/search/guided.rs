@@ -123,6 +123,10 @@ pub(crate) struct Guided {
     stage: GuidedStage,
     /// The bound from the last block; `None` before the first.
     residual_bound: Option<ResidualBound>,
+    /// What was learned last, the better predictor first.
+    models: Vec<LearnedPredictor>,
+    /// From how many windows.
+    learned_from: usize,
 }
 
 impl Guided {
@@ -140,15 +144,18 @@ impl Guided {
             solo,
             stage: GuidedStage::First,
             residual_bound: None,
+            models: Vec::new(),
+            learned_from: 0,
         }
     }
 
-    /// The predictors learned from everything measured so far, the better one first.
-    fn learn(&self, history: &History) -> Vec<LearnedPredictor> {
+    /// Learns from everything measured so far.
+    fn learn(&mut self, history: &History) {
         let ranking = history.ranking();
         let means: Vec<(Assignment, f64)> =
             ranking.into_iter().map(|(assignment, mean)| (assignment.clone(), mean)).collect();
-        self.modeler.learn(&means)
+        self.models = self.modeler.learn(&means, &self.models);
+        self.learned_from = history.windows();
     }
 
     /// Random assignments in all.
@@ -198,7 +205,8 @@ impl Guided {
     }
 
     /// Assignments that are predicted best and were not measured yet.
-    fn favourites(&self, models: &[LearnedPredictor], view: &mut View<'_>) -> Vec<Trial> {
+    fn favourites(&self, view: &mut View<'_>) -> Vec<Trial> {
+        let models = &self.models;
         let [least, most] = FAVOURITES;
         let wanted = ((FAVOURITES_SHARE * self.affordable) as usize).clamp(least, most);
         let mut found = BTreeSet::new();
@@ -327,14 +335,14 @@ impl Proposer for Guided {
                     {
                         return next;
                     }
-                    let models = self.learn(view.history);
-                    let lesson = Self::lesson(&models, view);
+                    self.learn(view.history);
+                    let lesson = Self::lesson(&self.models, view);
                     self.stage = GuidedStage::Lessons(count.saturating_add(LESSON));
                     // A round would have a visit to the baseline and the reference each.
                     if !lesson.is_empty() {
                         return Next::Sequence(lesson);
                     }
-                    if models.is_empty() {
+                    if self.models.is_empty() {
                         self.stage = GuidedStage::Alone;
                     } else if !self.has_block(view.history) {
                         self.stage = GuidedStage::Climb;
@@ -362,13 +370,18 @@ impl Proposer for Guided {
                             return Next::Reached(why);
                         }
                         self.stage = self.after_favourites(view);
+                        if matches!(self.stage, GuidedStage::Block) {
+                            // As the outcome learns it again, from the same measurements.
+                            self.models.clear();
+                            self.learn(view.history);
+                        }
                         if let (GuidedStage::Block, Some(model)) =
-                            (&self.stage, self.learn(view.history).into_iter().next())
+                            (&self.stage, self.models.first())
                         {
                             let (draws, windows) = self.block(view.history);
                             let each = draws.div_ceil(STEERED.len() * windows);
                             let round =
-                                Self::steered(&model, &STEERED, each, Purpose::Steered, view);
+                                Self::steered(model, &STEERED, each, Purpose::Steered, view);
                             return Next::Round(
                                 std::iter::repeat_n(round, windows).flatten().collect(),
                             );
@@ -376,7 +389,8 @@ impl Proposer for Guided {
                         self.stage = GuidedStage::Climb;
                         continue;
                     }
-                    let favourites = self.favourites(&self.learn(view.history), view);
+                    self.learn(view.history);
+                    let favourites = self.favourites(view);
                     self.stage = GuidedStage::Favourites(Some(best));
                     if !favourites.is_empty() {
                         return Next::Round(favourites);
@@ -387,6 +401,7 @@ impl Proposer for Guided {
                     self.residual_bound = ResidualBound::of(
                         view.history,
                         &self.modeler,
+                        self.models.first().map(|model| (model, self.learned_from)),
                         view.space,
                         confidence,
                         view.question.seed,

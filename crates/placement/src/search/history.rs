@@ -164,6 +164,11 @@ impl History {
         ))
     }
 
+    /// How many windows of assignments.
+    pub(crate) fn windows(&self) -> usize {
+        self.trail.len()
+    }
+
     /// How many steered windows.
     pub(crate) fn steered_draws(&self) -> usize {
         self.trail.iter().filter(|(_, _, purpose)| *purpose == Purpose::Steered).count()

@@ -57,8 +57,13 @@ impl Modeler {
     }
 
     /// Learns from windows in any order, averaged by assignment. The better model comes first, then
-    /// the other. None from too few windows.
-    pub(crate) fn learn(&self, windows: &[(Assignment, f64)]) -> Vec<LearnedPredictor> {
+    /// the other. None from too few windows. What was learned `earlier` from a part of them saves
+    /// time.
+    pub(crate) fn learn(
+        &self,
+        windows: &[(Assignment, f64)],
+        earlier: &[LearnedPredictor],
+    ) -> Vec<LearnedPredictor> {
         let mut classes: BTreeMap<&Assignment, (f64, f64)> = BTreeMap::new();
         for (assignment, value) in windows {
             let (sum, count) = classes.entry(assignment).or_default();
@@ -67,7 +72,11 @@ impl Modeler {
         }
         let rows =
             || classes.iter().map(|(assignment, (sum, count))| (assignment.leaves(), sum / count));
-        let fitted = self.pipeline.as_ref().and_then(|pipeline| pipeline.learn(rows()));
+        let earlier = earlier.iter().find_map(|model| match model {
+            LearnedPredictor::Pipeline(fitted) => Some(fitted),
+            LearnedPredictor::Counts(_) => None,
+        });
+        let fitted = self.pipeline.as_ref().and_then(|pipeline| pipeline.learn(rows(), earlier));
         let counts = self.colocation.learn(rows());
         let mut models: Vec<(f64, LearnedPredictor)> = Vec::new();
         models.extend(fitted.map(|fitted| (fitted.error(), LearnedPredictor::Pipeline(fitted))));

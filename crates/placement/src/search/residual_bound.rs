@@ -64,16 +64,21 @@ pub(crate) struct ResidualBound {
 impl ResidualBound {
     /// From the last complete block of steered draws, at the confidence left to it if all blocks
     /// together have `confidence`. `None` if there is none, or if it has too few different
-    /// assignments.
+    /// assignments. `known` is a predictor that began anew, and how many windows it learned from.
     pub(crate) fn of(
         history: &History,
         modeler: &Modeler,
+        known: Option<(&LearnedPredictor, usize)>,
         space: &Space,
         confidence: f64,
         seed: u64,
     ) -> Option<Self> {
         let (before, block, look) = history.last_block()?;
-        let model = modeler.learn(&before).into_iter().next()?;
+        let known = known.filter(|(_, windows)| *windows == before.len());
+        let model = match known {
+            Some((known, _)) => known.clone(),
+            None => modeler.learn(&before, &[]).into_iter().next()?,
+        };
         let mut drawn: BTreeMap<&Assignment, Vec<f64>> = BTreeMap::new();
         block
             .iter()

@@ -11,7 +11,7 @@
 
 use crate::learned::levels::Levels;
 use crate::learned::ridge::Ridge;
-use crate::{Predictor, ThreadKinds};
+use crate::{Change, PredictedWalk, Predictor, ThreadKinds};
 use pinwise_topology::SharingTree;
 
 /// Counts of what shares what. See the module.
@@ -130,31 +130,186 @@ impl Learned {
     }
 }
 
-impl Predictor for Learned {
-    fn predict(&self, leaves: &[u32]) -> f64 {
-        let colocation = &self.colocation;
-        let triangle = colocation.triangle();
-        let (pairs, sorts) =
-            self.ridge.weights.split_at(2 * triangle * colocation.shared.domains.len());
-        let mut sum = self.ridge.intercept;
-        for (level, weights) in
-            colocation.shared.domains.iter().zip(pairs.chunks_exact(2 * triangle))
-        {
-            let (all, own) = weights.split_at(triangle);
+/// What pairs of threads are worth on a level that makes a difference.
+struct WeighedLevel<'a> {
+    /// By leaf.
+    domains: &'a [usize],
+    /// Where its domains begin among those of all levels.
+    first: usize,
+    /// By the kinds of two threads that share a domain, and of two of one instance that do.
+    all: &'a [f64],
+    own: &'a [f64],
+}
+
+/// A walk from assignment to assignment. A step computes again what the domains are worth that it
+/// changes, and the instances.
+struct ColocationWalk<'a> {
+    learned: &'a Learned,
+    levels: Vec<WeighedLevel<'a>>,
+    /// The worth of each sort of context, by sort and kind; empty if all are alike.
+    sorts: &'a [f64],
+    /// The instance of each thread.
+    instance_of: Vec<usize>,
+    /// Threads by level, domain and kind.
+    held: Vec<f64>,
+    /// What each domain of each level is worth.
+    domains: Vec<f64>,
+    /// What each instance is worth, for its partners and sorts of contexts.
+    instances: Vec<f64>,
+    /// The last step, and where it changed what: what was there before.
+    change: Option<Change>,
+    domains_before: Vec<(usize, f64)>,
+    instances_before: Vec<(usize, f64)>,
+}
+
+impl<'a> ColocationWalk<'a> {
+    fn new(learned: &'a Learned, leaves: &[u32]) -> Self {
+        let colocation = &learned.colocation;
+        let (kinds, threads) = (&colocation.thread_kinds, colocation.thread_kinds.threads());
+        let (shared, triangle) = (&colocation.shared, colocation.triangle());
+        let (pairs, sorts) = learned.ridge.weights.split_at(2 * triangle * shared.domains.len());
+        let mut levels: Vec<WeighedLevel<'_>> = Vec::new();
+        let mut first = 0;
+        for (domains, weights) in shared.domains.iter().zip(pairs.chunks_exact(2 * triangle)) {
             // Nothing was learned of a level that never made a difference, such as one thread per
             // context.
             if weights.iter().any(|weight| *weight != 0.0) {
-                colocation.pairs(level, leaves, |a, b, pairs| sum += all[corner(a, b)] * pairs);
-                colocation.partners(level, leaves, |a, b| sum += own[corner(a, b)]);
+                let (all, own) = weights.split_at(triangle);
+                levels.push(WeighedLevel { domains, first, all, own });
+                first += domains.iter().max().map_or(0, |last| last + 1);
             }
         }
-        if !sorts.is_empty() {
-            sum += (0..colocation.thread_kinds.threads())
-                .map(|thread| sorts[colocation.sort(thread, leaves)])
-                .sum::<f64>();
+        let mut instance_of = vec![0; threads];
+        for (number, instance) in kinds.instances().iter().enumerate() {
+            instance.threads.iter().for_each(|thread| instance_of[*thread] = number);
         }
+        let mut walk = Self {
+            learned,
+            levels,
+            sorts,
+            instance_of,
+            held: vec![0.0; first * kinds.kinds().len()],
+            domains: vec![0.0; first],
+            instances: vec![0.0; kinds.instances().len()],
+            change: None,
+            domains_before: Vec::new(),
+            instances_before: Vec::new(),
+        };
+        (0..threads).for_each(|thread| walk.count(thread, leaves[thread], 1.0));
+        for level in 0..walk.levels.len() {
+            let WeighedLevel { domains, first, .. } = walk.levels[level];
+            let count = domains.iter().max().map_or(0, |last| last + 1);
+            (0..count).for_each(|domain| walk.domains[first + domain] = walk.worth(level, domain));
+        }
+        for instance in 0..walk.instances.len() {
+            walk.instances[instance] = walk.instance(instance, leaves);
+        }
+        walk
+    }
+
+    /// Adds a thread to what is on the domains around a leaf, `times` 1, or takes it away.
+    fn count(&mut self, thread: usize, leaf: u32, times: f64) {
+        let kinds = &self.learned.colocation.thread_kinds;
+        for WeighedLevel { domains, first, .. } in &self.levels {
+            let domain = first + domains[leaf as usize];
+            self.held[domain * kinds.kinds().len() + kinds.kind(thread)] += times;
+        }
+    }
+
+    /// What a domain is worth.
+    fn worth(&self, level: usize, domain: usize) -> f64 {
+        let WeighedLevel { first, all, .. } = self.levels[level];
+        let kinds = self.learned.colocation.thread_kinds.kinds().len();
+        let held = &self.held[(first + domain) * kinds..][..kinds];
+        let mut worth = 0.0;
+        for (a, many) in held.iter().enumerate().filter(|(_, many)| **many > 0.0) {
+            for (b, others) in held[..a].iter().enumerate() {
+                worth += all[corner(a, b)] * many * others;
+            }
+            worth += all[corner(a, a)] * many * (many - 1.0) / 2.0;
+        }
+        worth
+    }
+
+    /// What an instance is worth.
+    fn instance(&self, instance: usize, leaves: &[u32]) -> f64 {
+        let colocation = &self.learned.colocation;
+        let threads = &colocation.thread_kinds.instances()[instance].threads;
+        let mut worth = 0.0;
+        for (index, &a) in threads.iter().enumerate() {
+            for &b in &threads[..index] {
+                let kinds = [a, b].map(|thread| colocation.thread_kinds.kind(thread));
+                for WeighedLevel { domains, own, .. } in &self.levels {
+                    if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
+                        worth += own[corner(kinds[0], kinds[1])];
+                    }
+                }
+            }
+            if !self.sorts.is_empty() {
+                worth += self.sorts[colocation.sort(a, leaves)];
+            }
+        }
+        worth
+    }
+
+    fn performance(&self) -> f64 {
+        let all = self.domains.iter().chain(&self.instances).sum::<f64>();
         // Far outside of what was learned from, a prediction stays a number.
-        sum.clamp(-600.0, 600.0).exp()
+        (self.learned.ridge.intercept + all).clamp(-600.0, 600.0).exp()
+    }
+}
+
+impl PredictedWalk for ColocationWalk<'_> {
+    fn step(&mut self, leaves: &[u32], change: Change) -> f64 {
+        let Change { thread, other, from, to } = change;
+        self.domains_before.clear();
+        self.instances_before.clear();
+        self.change = Some(change);
+        for (thread, from, to) in [(Some(thread), from, to), (other, to, from)] {
+            let Some(thread) = thread else { continue };
+            self.count(thread, from, -1.0);
+            self.count(thread, to, 1.0);
+        }
+        for level in 0..self.levels.len() {
+            let WeighedLevel { domains, first, .. } = self.levels[level];
+            let [left, joined] = [from, to].map(|leaf| domains[leaf as usize]);
+            for domain in [left, joined].into_iter().filter(|_| left != joined) {
+                let worth = self.worth(level, domain);
+                let before = std::mem::replace(&mut self.domains[first + domain], worth);
+                self.domains_before.push((first + domain, before));
+            }
+        }
+        let moved = self.instance_of[thread];
+        let other = other.map(|other| self.instance_of[other]).filter(|other| *other != moved);
+        for instance in [Some(moved), other].into_iter().flatten() {
+            let worth = self.instance(instance, leaves);
+            let before = std::mem::replace(&mut self.instances[instance], worth);
+            self.instances_before.push((instance, before));
+        }
+        self.performance()
+    }
+
+    fn back(&mut self) {
+        if let Some(Change { thread, other, from, to }) = self.change.take() {
+            for (thread, from, to) in [(Some(thread), to, from), (other, from, to)] {
+                let Some(thread) = thread else { continue };
+                self.count(thread, from, -1.0);
+                self.count(thread, to, 1.0);
+            }
+        }
+        self.domains_before.drain(..).for_each(|(domain, before)| self.domains[domain] = before);
+        let before = self.instances_before.drain(..);
+        before.for_each(|(instance, before)| self.instances[instance] = before);
+    }
+}
+
+impl Predictor for Learned {
+    fn predict(&self, leaves: &[u32]) -> f64 {
+        ColocationWalk::new(self, leaves).performance()
+    }
+
+    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn PredictedWalk + 'a> {
+        Box::new(ColocationWalk::new(self, leaves))
     }
 }
 
@@ -168,7 +323,8 @@ fn corner(a: usize, b: usize) -> usize {
 mod tests {
     use super::*;
     use crate::interchangeable_threads::tests::workload;
-    use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, Space};
+    use crate::predictor::tests::walks_as_it_predicts;
+    use pinwise_topology::{Alike, Assignment, CpuSet, Machine, PerContext, Random, Space};
 
     fn tree(shape: &str) -> SharingTree {
         SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure)
@@ -194,6 +350,22 @@ mod tests {
         assert_eq!(counts[..6], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
         assert_eq!(counts[6..12], [1.0, 4.0, 1.0, 0.0, 2.0, 0.0]);
         assert_eq!(counts[12..], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_walk_predicts_what_a_prediction_is() {
+        // With contexts of two sorts, too.
+        let some = CpuSet::parse_list("0-4,6").unwrap();
+        let machine = Machine::from_shape("2x4").unwrap();
+        for tree in [tree("2x2x2"), SharingTree::over(&machine, &some, Alike::ByStructure)] {
+            let colocation = Colocation::new(&ThreadKinds::new(&workload("RPT RPT")), &tree);
+            let space = Space::new(tree, 6, PerContext::AtMost(2)).unwrap();
+            let mut random = Random::new(3);
+            let drawn: Vec<_> = (0..60).map(|_| space.sample(&mut random)).collect();
+            let law = |leaves: &[u32]| 10.0 + f64::from(leaves[0] + 2 * leaves[4]);
+            let rows = drawn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves())));
+            walks_as_it_predicts(&colocation.learn(rows).unwrap(), &space, &mut random);
+        }
     }
 
     #[test]

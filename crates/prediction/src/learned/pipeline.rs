@@ -59,6 +59,7 @@ pub struct FittedPipeline {
     compact: Compact,
     /// See [`FittedPipeline::error`].
     error: f64,
+    minima: fit::Minima,
     /// `None` if its parameters were given.
     posterior: Option<Box<fit::LaplacePosterior>>,
 }
@@ -155,9 +156,22 @@ fn turns(load: f64) -> (f64, f64) {
     if load > 0.0 { (load.ln_1p(), 1.0 / (1.0 + load)) } else { (load, 1.0) }
 }
 
-/// Performance by its logarithm: far outside of what was learned from, a prediction stays a number.
-fn bounded(logarithm: f64) -> f64 {
-    logarithm.clamp(-600.0, 600.0).exp()
+/// The power of β of how slow a thread is, whose logarithm is `below` that of the slowest of its
+/// instance: 1 or less. What adds nothing to 1 is 0, which takes less time.
+fn power(sharpness: f64, below: f64) -> f64 {
+    let logarithm = sharpness * below;
+    if logarithm == 0.0 {
+        1.0
+    } else if logarithm < -40.0 {
+        0.0
+    } else {
+        logarithm.exp()
+    }
+}
+
+/// The logarithm of the sum of the [`power`]s of an instance. One thread often decides alone.
+fn log_of_powers(powers: f64) -> f64 {
+    if powers == 1.0 { 0.0 } else { powers.ln() }
 }
 
 impl FittedPipeline {
@@ -173,7 +187,7 @@ impl FittedPipeline {
     pub fn plausible(&self, random: &mut Random) -> Self {
         let posterior = self.posterior.as_ref();
         let compact = posterior.map_or(self.compact.clone(), |posterior| posterior.draw(random));
-        Self { compact, error: self.error, posterior: None }
+        Self { compact, error: self.error, minima: fit::Minima::default(), posterior: None }
     }
 }
 
@@ -182,7 +196,7 @@ impl Predictor for FittedPipeline {
         thread_local! {
             static WORK: std::cell::RefCell<compact::Workspace> = std::cell::RefCell::default();
         }
-        bounded(WORK.with(|work| self.compact.log_performance(leaves, &mut work.borrow_mut())))
+        WORK.with(|work| self.compact.performance(leaves, &mut work.borrow_mut()))
     }
 
     fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn PredictedWalk + 'a> {

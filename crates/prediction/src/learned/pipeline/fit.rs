@@ -10,6 +10,10 @@
 //! once. Fewer measurements than parameters can be met exactly. Then cross-validation shows
 //! nothing, and pairs are left out.
 //!
+//! **Again.** A search learns after every few measurements, and its minima hardly move. So a fit
+//! begins at the minima of the one before. It begins anew once there are twice as many
+//! measurements.
+//!
 //! **Better measurements count more.** No formula is right everywhere, and it has to be right near
 //! the top. A measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
 //! [`NEAR`])²). That is as if the formula's error grew with the distance.
@@ -25,7 +29,7 @@
 //! neighbourhood alone: the formula curves, most of all in β. A draw that the measurements refute
 //! comes half way back until they do not.
 
-use super::formula::{Formula, SharingCounts};
+use super::formula::{Evaluation, Formula, SharingCounts};
 use super::{Compact, FittedPipeline, PipelinePredictor, SHARPNESS};
 use crate::learned::ridge::{Cholesky, dot, solve};
 use pinwise_topology::Random;
@@ -51,6 +55,8 @@ const LIKEWISE: f64 = 0.4;
 const PAIRS: f64 = 0.9;
 /// Kinds that a fit begins with as the slowest, at most; and once with none.
 const STARTS: usize = 3;
+/// How many times as many measurements there are before a fit begins anew.
+const ANEW: usize = 2;
 /// Steps of a fit at most.
 const STEPS: usize = 40;
 /// A fit ends when a step improves what is minimized by less than this share.
@@ -80,6 +86,8 @@ struct WeighedMeasurement {
 /// Where a fit came to.
 #[derive(Clone, Debug)]
 struct CurveFit {
+    /// The kind that it took for the slowest at first; `None`: none.
+    slowest: Option<usize>,
     parameters: Vec<f64>,
     /// What was expected of them.
     prior: Vec<f64>,
@@ -89,7 +97,22 @@ struct CurveFit {
     minimized: f64,
 }
 
+/// What the next fit begins with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Minima {
+    /// Without pairs.
+    plain: Vec<CurveFit>,
+    /// The least with pairs.
+    paired: Option<CurveFit>,
+    /// How many measurements there were when a fit last began anew.
+    rows: usize,
+}
+
 impl CurveFit {
+    fn begin(&self) -> (Option<usize>, Option<&[f64]>) {
+        (self.slowest, Some(&self.parameters))
+    }
+
     /// The largest difference between two parameters.
     fn distance(&self, other: &Self) -> f64 {
         let apart = |(a, b): (&f64, &f64)| (a - b).abs();
@@ -99,10 +122,12 @@ impl CurveFit {
 
 impl PipelinePredictor {
     /// The parameters that measurements support: leaves of each thread, and the performance (only
-    /// those above 0 are used). `None` if there are fewer than 20.
+    /// those above 0 are used). `None` if there are fewer than 20. `earlier` is what a part of them
+    /// showed; it saves time.
     pub fn learn<'a>(
         &self,
         measured: impl IntoIterator<Item = (&'a [u32], f64)>,
+        earlier: Option<&FittedPipeline>,
     ) -> Option<FittedPipeline> {
         let values: Vec<(&[u32], f64)> = measured
             .into_iter()
@@ -127,13 +152,24 @@ impl PipelinePredictor {
         let mean = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
         rows.iter_mut().for_each(|row| row.weight /= mean);
         let level = rows.iter().map(|row| row.value).sum::<f64>() / rows.len() as f64;
-        let slowest = (0..self.kinds.min(STARTS)).map(Some);
         let plain = self.fitted(&levels, false);
-        let fits = slowest.chain([None]).map(|slowest| {
-            let prior = self.prior_mean(level, &levels, slowest);
-            self.descend(&rows, &levels, &prior, &prior, &plain)
-        });
-        let mut fits: Vec<CurveFit> = fits.collect();
+        let earlier = earlier.map(|fitted| &fitted.minima);
+        let earlier = earlier.filter(|minima| rows.len() < ANEW * minima.rows);
+        let begins: Vec<(Option<usize>, Option<&[f64]>)> = match earlier {
+            Some(minima) => minima.plain.iter().map(CurveFit::begin).collect(),
+            None => {
+                let slowest = (0..self.kinds.min(STARTS)).map(Some).chain([None]);
+                slowest.map(|slowest| (slowest, None)).collect()
+            }
+        };
+        let mut fits: Vec<CurveFit> = begins
+            .into_iter()
+            .map(|(slowest, begin)| {
+                let prior = self.prior_mean(level, &levels, slowest);
+                let begin = begin.unwrap_or(&prior);
+                self.descend(&rows, &levels, (slowest, &prior), begin, &plain)
+            })
+            .collect();
         fits.sort_by(|a, b| a.minimized.total_cmp(&b.minimized));
         let mut minima: Vec<CurveFit> = Vec::new();
         for fit in fits {
@@ -145,20 +181,29 @@ impl PipelinePredictor {
         let (mut error, mut factor) = self.left_out(&rows, &levels, &fit, &plain)?;
         let mut free = plain;
         let every = self.fitted(&levels, true);
+        let mut least_paired = None;
         if every.len() > free.len() && rows.len() > every.len() {
-            let paired = minima
-                .iter()
-                .map(|fit| self.descend(&rows, &levels, &fit.prior, &fit.parameters, &every))
+            let known = earlier.and_then(|minima| minima.paired.as_ref());
+            let begins = known.map_or(&minima[..], std::slice::from_ref).iter();
+            let paired = begins
+                .map(|fit| {
+                    let prior = self.prior_mean(level, &levels, fit.slowest);
+                    let expected = (fit.slowest, &prior[..]);
+                    self.descend(&rows, &levels, expected, &fit.parameters, &every)
+                })
                 .min_by(|a, b| a.minimized.total_cmp(&b.minimized))?;
+            least_paired = Some(paired.clone());
             let then = self.left_out(&rows, &levels, &paired, &every);
             if let Some(then) = then.filter(|(then, _)| *then < PAIRS * error) {
                 (fit, (error, factor), free) = (paired, then, every);
             }
         }
         let compact = Compact::new(self, &fit.parameters);
+        let begun_with = earlier.map_or(rows.len(), |minima| minima.rows);
+        let minima = Minima { plain: minima, paired: least_paired, rows: begun_with };
         let posterior =
             LaplacePosterior { pipeline: self.clone(), rows, levels, fit, free, factor };
-        Some(FittedPipeline { compact, error, posterior: Some(Box::new(posterior)) })
+        Some(FittedPipeline { compact, error, minima, posterior: Some(Box::new(posterior)) })
     }
 
     /// The formula with the parameters that are `free`; the others are 0.
@@ -287,13 +332,13 @@ impl PipelinePredictor {
         (0..self.parameters).filter(is_fitted).collect()
     }
 
-    /// Levenberg-Marquardt from `begin` over the parameters `free`; what the prior expects is
-    /// `prior`.
+    /// Levenberg-Marquardt from `begin` over the parameters `free`. The prior takes a kind for the
+    /// slowest, and expects these parameters.
     fn descend(
         &self,
         rows: &[WeighedMeasurement],
         levels: &[usize],
-        prior: &[f64],
+        (slowest, prior): (Option<usize>, &[f64]),
         begin: &[f64],
         free: &[usize],
     ) -> CurveFit {
@@ -305,15 +350,16 @@ impl PipelinePredictor {
         let precision = self.precision();
         let penalty = |at: &[f64]| penalty(&precision, prior, at);
         let place = places(free, p);
-        let mut squares = sum_of_squares(&mut formula, rows, &at);
+        let [mut here, mut beyond] = [(); 2].map(|()| vec![Evaluation::default(); n]);
+        let mut squares = sum_of_squares(&mut formula, rows, &at, &mut here);
         let mut gradient = vec![0.0; p];
         for _ in 0..STEPS {
             let mut gram = Gram::new(free.len());
             let mut right = vec![0.0; free.len()];
             formula.move_to(&at);
-            for row in rows {
-                let residual = row.value - formula.log_performance(&row.counts);
-                formula.gradient(&row.counts, &mut gradient);
+            for (row, evaluation) in rows.iter().zip(&mut here) {
+                let residual = row.value - evaluation.log_performance;
+                formula.gradient(&row.counts, evaluation, &mut gradient);
                 let slopes: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
                 gram.add(&slopes, row.weight);
                 right
@@ -343,11 +389,12 @@ impl PipelinePredictor {
                 };
                 let mut tried = at.clone();
                 free.iter().zip(&step).for_each(|(k, step)| tried[*k] += step.clamp(-0.5, 0.5));
-                let there = sum_of_squares(&mut formula, rows, &tried);
+                let there = sum_of_squares(&mut formula, rows, &tried, &mut beyond);
                 if there + ridge * penalty(&tried) < objective {
                     improved = objective - there - ridge * penalty(&tried) > NEGLIGIBLE * objective;
                     at = tried;
                     squares = there;
+                    std::mem::swap(&mut here, &mut beyond);
                     damping = (damping * 0.3).max(1e-9);
                     break;
                 }
@@ -360,7 +407,7 @@ impl PipelinePredictor {
             }
         }
         let minimized = squares + error * error * penalty(&at);
-        CurveFit { parameters: at, prior: prior.to_vec(), error, minimized }
+        CurveFit { slowest, parameters: at, prior: prior.to_vec(), error, minimized }
     }
 
     /// The generalized cross-validation error of a weighted fit, and the factor of its normal
@@ -374,13 +421,13 @@ impl PipelinePredictor {
     ) -> Option<(f64, Cholesky)> {
         let mut formula = self.formula_of(levels, free);
         let mut gram = Gram::new(free.len());
-        let mut gradient = vec![0.0; self.parameters];
+        let (mut gradient, mut evaluation) = (vec![0.0; self.parameters], Evaluation::default());
         let mut squares = 0.0;
         let mut slopes: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
         formula.move_to(&fit.parameters);
         for row in rows {
-            let predicted = formula.log_performance(&row.counts);
-            formula.gradient(&row.counts, &mut gradient);
+            let predicted = formula.evaluate(&row.counts, &mut evaluation);
+            formula.gradient(&row.counts, &mut evaluation, &mut gradient);
             squares += row.weight * (row.value - predicted).powi(2);
             let own: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
             gram.add(&own, row.weight);
@@ -415,8 +462,10 @@ impl LaplacePosterior {
         let Self { pipeline, rows, fit, .. } = self;
         let (ridge, precision) = (fit.error * fit.error, pipeline.precision());
         let mut formula = pipeline.formula_of(&self.levels, &self.free);
+        let mut evaluations = vec![Evaluation::default(); rows.len()];
         let mut objective = |at: &[f64]| {
-            sum_of_squares(&mut formula, rows, at) + ridge * penalty(&precision, &fit.prior, at)
+            sum_of_squares(&mut formula, rows, at, &mut evaluations)
+                + ridge * penalty(&precision, &fit.prior, at)
         };
         let normal: Vec<f64> = self.free.iter().map(|_| random.normal()).collect();
         let most = objective(&fit.parameters) + ALLOWED * ridge * dot(&normal, &normal);
@@ -436,11 +485,19 @@ impl LaplacePosterior {
     }
 }
 
-/// The sum of the weighted squares of the residuals.
-fn sum_of_squares(formula: &mut Formula<'_>, rows: &[WeighedMeasurement], at: &[f64]) -> f64 {
+/// The sum of the weighted squares of the residuals. `evaluations` takes what each measurement is
+/// by the formula.
+fn sum_of_squares(
+    formula: &mut Formula<'_>,
+    rows: &[WeighedMeasurement],
+    at: &[f64],
+    evaluations: &mut [Evaluation],
+) -> f64 {
     formula.move_to(at);
-    let mut residual = |row: &WeighedMeasurement| row.value - formula.log_performance(&row.counts);
-    rows.iter().map(|row| row.weight * residual(row).powi(2)).sum()
+    let square = |(row, into): (&WeighedMeasurement, &mut Evaluation)| {
+        row.weight * (row.value - formula.evaluate(&row.counts, into)).powi(2)
+    };
+    rows.iter().zip(evaluations).map(square).sum()
 }
 
 /// What a prior of some precision, its lower triangle, adds to the squares at `at`.

@@ -3,17 +3,26 @@
 //! A fit evaluates it hundreds of times for the same assignments. Who shares what in them does not
 //! change meanwhile, so it is counted once.
 
-use super::{PipelinePredictor, pairs, turns};
+use super::{PipelinePredictor, log_of_powers, pairs, power, turns};
 use crate::learned::ridge::dot;
 
 /// Who shares what in one assignment.
+///
+/// A *crowd* is the threads of one kind in one domain that is not theirs alone. They have the same
+/// co-runners, so each crowd is evaluated once.
 #[derive(Clone, Debug)]
 pub(super) struct SharingCounts {
     /// By thread: where its base is among the parameters.
     bases: Vec<usize>,
-    /// By thread and level: how many others of each kind are in its domain. Then, for each two
-    /// kinds, how many pairs of others. Order of pairs: kind 0 with 0, 1 with 0, 1 with 1, ….
+    /// By crowd: the place of its level among those counted, and its kind.
+    crowds: Vec<(usize, usize)>,
+    /// By crowd: how many others of each kind are in its domain. Then, for each two kinds, how many
+    /// pairs of others. Order of pairs: kind 0 with 0, 1 with 0, 1 with 1, ….
     others: Vec<f64>,
+    /// How many numbers of others there are by crowd.
+    columns: usize,
+    /// A thread, and a crowd that it belongs to.
+    members: Vec<(usize, usize)>,
     /// A thread, and the parameter of a partner that shares one of its domains.
     partners: Vec<(usize, usize)>,
 }
@@ -29,16 +38,25 @@ pub(super) struct Formula<'a> {
     /// What others and pairs weigh: by level, kind and column.
     weights: Vec<f64>,
     sharpness: f64,
-    /// Of the assignment that was evaluated last. By thread: the logarithm of how slow it is.
+    /// By crowd: what the slowness of all its threads changes.
+    crowd_slopes: Vec<f64>,
+    /// What each weight changes, in the order of `weights`.
+    slopes: Vec<f64>,
+}
+
+/// One assignment as the formula has it, from which derivatives follow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evaluation {
+    /// The logarithm of performance.
+    pub(super) log_performance: f64,
+    /// By thread: the logarithm of how slow it is.
     slow: Vec<f64>,
-    /// By thread and level.
-    loads: Vec<f64>,
+    /// By crowd: the load of the others, and what it adds to the logarithm.
+    loads: Vec<(f64, f64)>,
     /// By thread: how slow it is compared with the slowest of its instance, to the power of β.
     powers: Vec<f64>,
     /// By instance.
     rates: Vec<Rate>,
-    /// What each weight changes, in the order of `weights`.
-    slopes: Vec<f64>,
 }
 
 /// How slow an instance is.
@@ -49,6 +67,13 @@ struct Rate {
     /// The sum of their powers.
     powers: f64,
     performance: f64,
+}
+
+impl SharingCounts {
+    /// The others of a crowd, and the pairs of them.
+    fn others(&self, crowd: usize) -> &[f64] {
+        &self.others[crowd * self.columns..][..self.columns]
+    }
 }
 
 impl PipelinePredictor {
@@ -65,15 +90,25 @@ impl PipelinePredictor {
                 held[place(level, thread) + self.thread_kinds.kind(thread)] += 1.0;
             }
         }
-        let mut others = Vec::with_capacity(threads * levels.len() * self.columns());
+        let (mut crowds, mut others, mut members) = (Vec::new(), Vec::new(), Vec::new());
+        let mut known: Vec<Option<usize>> = vec![None; held.len()];
         for thread in 0..threads {
+            let kind = self.thread_kinds.kind(thread);
             for level in 0..levels.len() {
-                let kind = self.thread_kinds.kind(thread);
-                let held = &held[place(level, thread)..][..self.kinds];
-                others.extend_from_slice(held);
-                let own = others.len() - self.kinds + kind;
-                others[own] -= 1.0;
-                others.extend(pairs(held, kind).take(self.columns() - self.kinds));
+                let place = place(level, thread);
+                let there = &held[place..][..self.kinds];
+                if there.iter().sum::<f64>() <= 1.0 {
+                    continue;
+                }
+                let crowd = *known[place + kind].get_or_insert_with(|| {
+                    others.extend_from_slice(there);
+                    let own = others.len() - self.kinds + kind;
+                    others[own] -= 1.0;
+                    others.extend(pairs(there, kind).take(self.columns() - self.kinds));
+                    crowds.push((level, kind));
+                    crowds.len() - 1
+                });
+                members.push((thread, crowd));
             }
         }
         let mut partners = Vec::new();
@@ -89,10 +124,11 @@ impl PipelinePredictor {
             }
         }
         let base = |thread| self.base(self.thread_kinds.kind(thread), leaves[thread]);
-        SharingCounts { bases: (0..threads).map(base).collect(), others, partners }
+        let (bases, columns) = ((0..threads).map(base).collect(), self.columns());
+        SharingCounts { bases, crowds, others, columns, members, partners }
     }
 
-    /// How many numbers of others there are by thread and level.
+    /// How many numbers of others there are by crowd.
     fn columns(&self) -> usize {
         let with_pairs = self.pairs < self.sharpest();
         self.kinds + if with_pairs { self.kinds * (self.kinds + 1) / 2 } else { 0 }
@@ -101,7 +137,6 @@ impl PipelinePredictor {
     /// The formula at `parameters`, for assignments whose sharing on `levels` was counted.
     pub(super) fn formula<'a>(&'a self, levels: &'a [usize], with_pairs: bool) -> Formula<'a> {
         let columns = if with_pairs { self.columns() } else { self.kinds };
-        let threads = self.thread_kinds.threads();
         Formula {
             pipeline: self,
             levels,
@@ -109,10 +144,7 @@ impl PipelinePredictor {
             parameters: Vec::new(),
             weights: vec![0.0; levels.len() * self.kinds * columns],
             sharpness: 0.0,
-            slow: vec![0.0; threads],
-            loads: vec![0.0; threads * levels.len()],
-            powers: vec![0.0; threads],
-            rates: vec![Rate::default(); self.instances.len()],
+            crowd_slopes: Vec::new(),
             slopes: vec![0.0; levels.len() * self.kinds * columns],
         }
     }
@@ -135,81 +167,96 @@ impl Formula<'_> {
         }
     }
 
-    /// The logarithm of performance.
-    pub(super) fn log_performance(&mut self, counts: &SharingCounts) -> f64 {
+    /// Evaluates the formula, and returns the logarithm of performance.
+    pub(super) fn evaluate(&self, counts: &SharingCounts, into: &mut Evaluation) -> f64 {
         let pipeline = self.pipeline;
-        for thread in 0..self.slow.len() {
-            let mut slow = self.parameters[counts.bases[thread]];
-            for (level, number) in self.levels.iter().enumerate() {
-                let load = dot(self.others(counts, thread, level), self.weights(thread, level));
-                self.loads[thread * self.levels.len() + level] = load;
-                slow += if pipeline.takes_turns[*number] {
-                    turns(load).0
-                } else {
-                    load + self.parameters[pipeline.curvature(*number)] * load * load
-                };
-            }
-            self.slow[thread] = slow;
+        let Evaluation { log_performance, slow, loads, powers, rates } = into;
+        loads.clear();
+        for crowd in 0..counts.crowds.len() {
+            let weights = &self.weights[self.row(counts, crowd)..][..self.columns];
+            let load = dot(counts.others(crowd), weights);
+            let level = self.levels[counts.crowds[crowd].0];
+            let adds = if pipeline.takes_turns[level] {
+                turns(load).0
+            } else {
+                load + self.parameters[pipeline.curvature(level)] * load * load
+            };
+            loads.push((load, adds));
+        }
+        slow.clear();
+        slow.extend(counts.bases.iter().map(|base| self.parameters[*base]));
+        for (thread, crowd) in &counts.members {
+            slow[*thread] += loads[*crowd].1;
         }
         for (thread, parameter) in &counts.partners {
-            self.slow[*thread] += self.parameters[*parameter];
+            slow[*thread] += self.parameters[*parameter];
         }
+        powers.resize(slow.len(), 0.0);
+        rates.clear();
         let mut sum = 0.0;
-        for (number, instance) in pipeline.instances.iter().enumerate() {
-            let slow = instance.iter().map(|(thread, _)| self.slow[*thread]);
-            let most = slow.fold(f64::NEG_INFINITY, f64::max);
-            let mut powers = 0.0;
+        for instance in &pipeline.instances {
+            let all = instance.iter().map(|(thread, _)| slow[*thread]);
+            let most = all.fold(f64::NEG_INFINITY, f64::max);
+            let mut together = 0.0;
             for (thread, _) in instance {
-                let power = (self.sharpness * (self.slow[*thread] - most)).exp();
-                self.powers[*thread] = power;
-                powers += power;
+                powers[*thread] = power(self.sharpness, slow[*thread] - most);
+                together += powers[*thread];
             }
-            let performance = (-(most + powers.ln() / self.sharpness)).exp();
+            let performance = (-most - log_of_powers(together) / self.sharpness).exp();
             sum += performance;
-            self.rates[number] = Rate { most, powers, performance };
+            rates.push(Rate { most, powers: together, performance });
         }
-        sum.ln()
+        *log_performance = sum.ln();
+        *log_performance
     }
 
-    /// The derivatives of the last [`Self::log_performance`], which was of the same assignment. By
-    /// parameter.
-    pub(super) fn gradient(&mut self, counts: &SharingCounts, gradient: &mut [f64]) {
+    /// The derivatives by parameter, at the parameters of an evaluation of this assignment. That
+    /// has none after this.
+    pub(super) fn gradient(
+        &mut self,
+        counts: &SharingCounts,
+        evaluation: &mut Evaluation,
+        gradient: &mut [f64],
+    ) {
         let pipeline = self.pipeline;
+        let Evaluation { slow, loads, powers, rates, .. } = evaluation;
         gradient.fill(0.0);
         self.slopes.fill(0.0);
-        let sum: f64 = self.rates.iter().map(|rate| rate.performance).sum();
-        for (number, instance) in pipeline.instances.iter().enumerate() {
-            let rate = self.rates[number];
+        let sum: f64 = rates.iter().map(|rate| rate.performance).sum();
+        for (rate, instance) in rates.iter().zip(&pipeline.instances) {
             let share = rate.performance / sum;
             let mut mean = 0.0;
-            for &(thread, kind) in instance {
-                let own = self.powers[thread] / rate.powers;
-                mean += own * (self.slow[thread] - rate.most);
+            for &(thread, _) in instance {
+                let own = powers[thread] / rate.powers;
+                mean += own * (slow[thread] - rate.most);
                 let by = -share * own;
                 // From here on, what the slowness of the thread changes.
-                self.powers[thread] = by;
+                powers[thread] = by;
                 gradient[counts.bases[thread]] += by;
-                for (level, number) in self.levels.iter().enumerate() {
-                    let curvature = pipeline.curvature(*number);
-                    let load = self.loads[thread * self.levels.len() + level];
-                    let slope = if pipeline.takes_turns[*number] {
-                        by * turns(load).1
-                    } else {
-                        gradient[curvature] += by * load * load;
-                        by * (1.0 + 2.0 * self.parameters[curvature] * load)
-                    };
-                    let row = (level * pipeline.kinds + kind) * self.columns;
-                    let others = self.others(counts, thread, level).iter();
-                    for (column, others) in others.enumerate() {
-                        self.slopes[row + column] += slope * others;
-                    }
-                }
             }
             // d/dβ of ln(sum)/β, times β for log β.
             gradient[pipeline.sharpest()] -= share * (mean - rate.powers.ln() / self.sharpness);
         }
+        self.crowd_slopes.clear();
+        self.crowd_slopes.resize(counts.crowds.len(), 0.0);
+        for (thread, crowd) in &counts.members {
+            self.crowd_slopes[*crowd] += powers[*thread];
+        }
+        for (crowd, &(level, _)) in counts.crowds.iter().enumerate() {
+            let (by, load) = (self.crowd_slopes[crowd], loads[crowd].0);
+            let (number, row) = (self.levels[level], self.row(counts, crowd));
+            let slope = if pipeline.takes_turns[number] {
+                by * turns(load).1
+            } else {
+                let curvature = pipeline.curvature(number);
+                gradient[curvature] += by * load * load;
+                by * (1.0 + 2.0 * self.parameters[curvature] * load)
+            };
+            let slopes = self.slopes[row..][..self.columns].iter_mut();
+            slopes.zip(counts.others(crowd)).for_each(|(sum, others)| *sum += slope * others);
+        }
         for (thread, parameter) in &counts.partners {
-            gradient[*parameter] += self.powers[*thread];
+            gradient[*parameter] += powers[*thread];
         }
         for (row, slopes) in self.slopes.chunks_exact(self.columns.max(1)).enumerate() {
             let (level, kind) = (self.levels[row / pipeline.kinds], row % pipeline.kinds);
@@ -220,13 +267,9 @@ impl Formula<'_> {
         }
     }
 
-    fn others<'a>(&self, counts: &'a SharingCounts, thread: usize, level: usize) -> &'a [f64] {
-        let row = (thread * self.levels.len() + level) * self.pipeline.columns();
-        &counts.others[row..][..self.columns]
-    }
-
-    fn weights(&self, thread: usize, level: usize) -> &[f64] {
-        let kind = self.pipeline.thread_kinds.kind(thread);
-        &self.weights[(level * self.pipeline.kinds + kind) * self.columns..][..self.columns]
+    /// Where the weights of the others of a crowd begin.
+    fn row(&self, counts: &SharingCounts, crowd: usize) -> usize {
+        let (level, kind) = counts.crowds[crowd];
+        (level * self.pipeline.kinds + kind) * self.columns
     }
 }

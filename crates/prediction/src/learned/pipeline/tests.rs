@@ -1,8 +1,8 @@
 //! Tests of the fitted pipeline.
 
 use super::*;
-use crate::Change;
 use crate::interchangeable_threads::tests::workload;
+use crate::predictor::tests::walks_as_it_predicts;
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
 use pinwise_topology::{
@@ -24,14 +24,15 @@ fn derivatives_are_those_of_small_differences() {
         let mut gradient = vec![0.0; at.len()];
         let counts = pipeline.count(drawn.leaves(), &levels);
         formula.move_to(&at);
-        formula.log_performance(&counts);
-        formula.gradient(&counts, &mut gradient);
+        let mut evaluation = formula::Evaluation::default();
+        formula.evaluate(&counts, &mut evaluation);
+        formula.gradient(&counts, &mut evaluation, &mut gradient);
         for (parameter, slope) in gradient.iter().enumerate() {
             let mut value = |by: f64| {
                 let mut moved = at.clone();
                 moved[parameter] += by;
                 formula.move_to(&moved);
-                formula.log_performance(&counts)
+                formula.evaluate(&counts, &mut evaluation)
             };
             let numeric = (value(1e-5) - value(-1e-5)) / 2e-5;
             assert!(
@@ -63,9 +64,10 @@ fn the_compact_formula_is_the_formula() {
             let levels: Vec<usize> = (0..pipeline.levels.domains.len()).collect();
             let mut formula = pipeline.formula(&levels, true);
             formula.move_to(&at);
-            let plain = formula.log_performance(&pipeline.count(drawn.leaves(), &levels));
+            let counts = pipeline.count(drawn.leaves(), &levels);
+            let plain = formula.evaluate(&counts, &mut formula::Evaluation::default());
             let mut work = compact::Workspace::default();
-            let compact = Compact::new(&pipeline, &at).log_performance(drawn.leaves(), &mut work);
+            let compact = Compact::new(&pipeline, &at).performance(drawn.leaves(), &mut work).ln();
             assert!((plain - compact).abs() < 1e-12 * plain.abs().max(1.0), "{plain} {compact}");
         }
     }
@@ -80,30 +82,10 @@ fn a_walk_predicts_what_a_prediction_is() {
         let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
         let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
         let compact = Compact::new(&pipeline, &at);
-        let fitted = FittedPipeline { compact, error: 0.0, posterior: None };
+        let minima = fit::Minima::default();
+        let fitted = FittedPipeline { compact, error: 0.0, minima, posterior: None };
         let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
-        let mut leaves = space.sample(&mut random).leaves().to_vec();
-        let mut walk = fitted.walk(&leaves);
-        for _ in 0..2000 {
-            let (thread, to) = (random.below(7) as usize, random.below(8) as u32);
-            let other = (random.below(2) == 0)
-                .then(|| leaves.iter().position(|leaf| *leaf == to))
-                .flatten();
-            let change = Change {
-                thread,
-                other: other.filter(|other| *other != thread),
-                from: leaves[thread],
-                to,
-            };
-            let before = leaves.clone();
-            leaves[thread] = to;
-            change.other.into_iter().for_each(|other| leaves[other] = change.from);
-            assert_eq!(walk.step(&leaves, change).to_bits(), fitted.predict(&leaves).to_bits());
-            if random.below(2) == 0 {
-                walk.back();
-                leaves = before;
-            }
-        }
+        walks_as_it_predicts(&fitted, &space, &mut random);
     }
 }
 
@@ -148,7 +130,8 @@ fn learned(
         bed.measure(&Setting::Pinned(drawn.clone()), Effort::default()).unwrap().performance
     };
     let measured: Vec<f64> = learn.iter().map(&mut measure).collect();
-    let fitted = pipeline.learn(learn.iter().map(|drawn| drawn.leaves()).zip(measured)).unwrap();
+    let rows = learn.iter().map(|drawn| drawn.leaves()).zip(measured);
+    let fitted = pipeline.learn(rows, None).unwrap();
     (fitted.clone(), root_mean_square(&fitted, bed, held_out))
 }
 
@@ -173,7 +156,7 @@ fn a_processor_on_paper_is_learned_from_random_runs_to_a_fraction_of_a_percent()
     assert!(best < 0.004, "{best}");
     assert!(fitted.error() < 0.004, "{}", fitted.error());
     let leaves: Vec<u32> = (0..12).collect();
-    assert!(pipeline.learn([(&leaves[..], 1.0)]).is_none());
+    assert!(pipeline.learn([(&leaves[..], 1.0)], None).is_none());
 }
 
 #[test]
@@ -259,7 +242,7 @@ fn few_runs_already_tell_good_from_bad_and_what_is_not_known() {
             bed.measure(&Setting::Pinned(drawn.clone()), Effort::default()).unwrap().performance
         };
         let measured: Vec<f64> = drawn.iter().map(&mut measure).collect();
-        pipeline.learn(drawn.iter().map(|drawn| drawn.leaves()).zip(measured)).unwrap()
+        pipeline.learn(drawn.iter().map(|drawn| drawn.leaves()).zip(measured), None).unwrap()
     };
     let [few, many] = [24, 200].map(&mut learn);
     let others: Vec<Assignment> = (0..100).map(|_| space.sample(&mut random)).collect();
