@@ -1,18 +1,21 @@
 """Programs that the studies of this folder start, with sources and data of a fixed content.
 
 All that is written goes to FOLDER, and all that is started in the background to `processes`;
-`finish` removes both.
+`finish` removes both, also if the study is told to end.
 """
 import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 
 PINWISE = os.path.abspath(os.environ.get("PINWISE", "target/release/pinwise"))
 FOLDER = pathlib.Path(tempfile.mkdtemp())
 processes = []
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 PYTHON_POOL = """
 import multiprocessing, sys

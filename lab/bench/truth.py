@@ -14,19 +14,16 @@ Needs: cargo build --release, and gcc. Run nothing else meanwhile.
 import json
 import math
 import os
-import pathlib
 import random
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-PINWISE = os.path.abspath(os.environ.get("PINWISE", "target/release/pinwise"))
+from programs import FOLDER, PINWISE, finish, started, stop, write
+
 SEARCHES = int(os.environ.get("SEARCHES", "10"))
 BUDGET = float(os.environ.get("BUDGET", "15"))
-FOLDER = pathlib.Path(tempfile.mkdtemp())
 MOST = 2 * os.cpu_count()
 # Rounds of the truth, how long a window lasts, and what passes before it, in seconds.
 ROUNDS, WINDOW, START = 8, 1.0, 0.3
@@ -171,22 +168,17 @@ def cell(program, shape, load):
 
 try:
     program = str(FOLDER / "truth")
-    source = FOLDER / "truth.c"
-    source.write_text(SOURCE)
-    subprocess.run(["gcc", "-O2", "-pthread", "-o", program, str(source)], check=True)
+    source = write("truth.c", SOURCE)
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", program, source], check=True)
     print("| program | load | fastest n | verdicts | decided | wrong | gain held | errors |")
     print("|---|---|--:|---|--:|--:|--:|---|", flush=True)
     shapes = [shape for shape in PROGRAMS if shape in sys.argv] or PROGRAMS
     loads = [load for load in LOADS if load[0] in sys.argv] or LOADS
     for load, habit in loads:
-        busy = [subprocess.Popen([sys.executable, "-c", habit])
-                for _ in range(os.cpu_count() if habit else 0)]
-        try:
-            for shape in shapes:
-                cell(program, shape, load)
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
+        count = os.cpu_count() if habit else 0
+        busy = [started([sys.executable, "-c", habit]) for _ in range(count)]
+        for shape in shapes:
+            cell(program, shape, load)
+        stop(busy)
 finally:
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    finish()

@@ -10,13 +10,16 @@
 //!   minutes of a scheduler from that.
 //! - [`searched()`] is a search for a placement from its first step to its last.
 //! - [`on_paper`] has workloads of the processor on paper, and the best that they can do.
+//!   [`Frozen`] has those of a simulated processor, and [`Bed`] is either.
 //! - [`rate`] says how often something was so. [`parallel`] uses all processors, and [`on_nodes`]
 //!   several machines.
 
 #![forbid(unsafe_code)]
 
+mod bed;
 pub mod cells;
 pub mod compiled;
+mod frozen;
 pub mod metis;
 pub mod on_nodes;
 pub mod on_paper;
@@ -29,4 +32,6 @@ pub mod sweep;
 pub mod thread_reinforcer;
 pub mod threads_truth;
 
+pub use bed::Bed;
+pub use frozen::Frozen;
 pub use searched::searched;

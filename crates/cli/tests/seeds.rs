@@ -43,6 +43,7 @@ targets! {
     cpuset: "../../../fuzz/targets/cpuset.rs",
     estimate: "../../../fuzz/targets/estimate.rs",
     frame: "../../../fuzz/targets/frame.rs",
+    guardian_entry: "../../../fuzz/targets/guardian_entry.rs",
     hwloc_xml: "../../../fuzz/targets/hwloc_xml.rs",
     latency: "../../../fuzz/targets/latency.rs",
     metric: "../../../fuzz/targets/metric.rs",

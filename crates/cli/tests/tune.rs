@@ -70,6 +70,9 @@ fn check(answer: &Value) {
         ),
         other => panic!("{other}"),
     }
+    let [used, budget] = ["seconds", "budget_seconds"].map(|field| answer[field].as_f64().unwrap());
+    let open = answer["verdict"]["kind"] == "undecided";
+    assert!(!open || used >= budget / 2.0, "an open question is worth the budget: {answer:#}");
     let verdict = answer["verdict"]["text"].as_str().unwrap();
     let pinned = answer["verdict"]["kind"] == "placed";
     assert!(

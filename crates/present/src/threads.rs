@@ -211,7 +211,9 @@ impl NumberSearchStop<'_> {
             NumberSearchEnd::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
                 format!("n = {n} is the only possible number")
             }
-            NumberSearchEnd::Settled if compared => rests("the probes sufficed to choose n".into()),
+            NumberSearchEnd::Settled if compared => {
+                rests("the probes sufficed to pick a number to compare".into())
+            }
             NumberSearchEnd::Settled if advice.is_none_or(|advice| advice.loss <= 0.0) => {
                 rests(format!(
                     "n = {n} is expected to be the best, and more probes would hardly \

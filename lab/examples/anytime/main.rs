@@ -2,9 +2,9 @@
 //! methods to search stand beside it.
 //!
 //! `cargo run --release -p pinwise-lab --example anytime` prints the tables of docs/lab/anytime.md
-//! in Markdown. `--quick` takes a quarter of the workloads. Name sets of workloads (`screen`,
-//! `confirm`, `held-out`) or searches (`place`, `random`, `climb`, …) to run only these. Seeds are
-//! fixed, so a second run prints the same text.
+//! in Markdown. `--quick` takes a quarter of the workloads on paper. Name sets of workloads
+//! (`screen`, `confirm`, `held-out`, `simulated`) or searches (`place`, `random`, `climb`, …) to
+//! run only these. Seeds are fixed, so a second run prints the same text.
 
 mod peers;
 
@@ -13,8 +13,11 @@ use pinwise_lab::on_nodes::{each, run};
 use pinwise_lab::on_paper;
 use pinwise_lab::parallel;
 use pinwise_lab::rate::of_which;
+use pinwise_lab::{Bed, Frozen};
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
+use pinwise_processor::program::PacketProgram;
+use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_synthetic::{Contention, Crowding, Disturbance};
 use pinwise_topology::{Assignment, Machine, PerContext, Random, Space};
 use std::collections::BTreeMap;
@@ -31,15 +34,25 @@ const NOISE: f64 = 0.002;
 const KNOWN: usize = 40;
 /// Workloads of other structure. No constant is chosen by them.
 const HELD_OUT: usize = 12;
-/// Of `--quick`: every so manieth workload.
+/// Packet programs on the simulated UltraSPARC T2, eight instances of three threads each. They
+/// differ in what they share: units of a core, the first or the second cache, memory, or little.
+const SIMULATED: [PacketProgram; 6] = [
+    PacketProgram::IntAdd,
+    PacketProgram::IntMul,
+    PacketProgram::Hash1L1,
+    PacketProgram::Hash1L2,
+    PacketProgram::HashNMem,
+    PacketProgram::AhoCorasick,
+];
+/// Of `--quick`: every so manieth workload on paper.
 const QUICK: usize = 4;
-const SETS: [&str; 3] = ["screen", "confirm", "held-out"];
+const SETS: [&str; 4] = ["screen", "confirm", "held-out", "simulated"];
 const PLACE: &str = "place";
 
-/// A workload on paper, and the best that it can do.
-struct PaperCase {
+/// A workload, and the best that is known of it.
+struct KnownCase {
     set: &'static str,
-    bed: Contention,
+    bed: Bed,
     space: Space,
     optimum: f64,
     seed: u64,
@@ -72,12 +85,13 @@ fn study(named: Vec<String>) -> ExitCode {
     let is_named = |name: &str| named.iter().any(|named| named == name);
     let is_chosen =
         |name: &str, among: &[&str]| is_named(name) || !among.iter().any(|among| is_named(among));
-    let mut numbers: Vec<usize> = (0..KNOWN + HELD_OUT).collect();
+    let on_paper = KNOWN + HELD_OUT;
+    let mut numbers: Vec<usize> = (0..on_paper + SIMULATED.len()).collect();
     if is_named("--quick") {
-        numbers.retain(|number| number % QUICK == number / QUICK % QUICK);
+        numbers.retain(|number| *number < on_paper && number % QUICK == number / QUICK % QUICK);
     }
     numbers.retain(|number| is_chosen(set(*number), &SETS));
-    let mut cases = parallel::each(&numbers, |number| PaperCase::new(*number));
+    let mut cases = parallel::each(&numbers, |number| KnownCase::new(*number));
     let mut columns: Vec<(String, usize, Vec<Curve>)> = Vec::new();
     for (name, peer) in peers::ALL.iter().filter(|(name, _)| is_chosen(name, &searches)) {
         let budget = CHECKPOINTS[CHECKPOINTS.len() - 1];
@@ -102,13 +116,13 @@ fn study(named: Vec<String>) -> ExitCode {
 }
 
 fn set(number: usize) -> &'static str {
-    SETS[number / (KNOWN / 2)]
+    if number < KNOWN + HELD_OUT { SETS[number / (KNOWN / 2)] } else { SETS[3] }
 }
 
 /// Prints the loss of every search at every checkpoint, and what `place` claims, on some workloads.
 fn print(
     set: &str,
-    cases: &[PaperCase],
+    cases: &[KnownCase],
     belongs: &[usize],
     columns: &[(String, usize, Vec<Curve>)],
 ) {
@@ -167,8 +181,28 @@ fn shown(mut losses: Vec<f64>) -> String {
     )
 }
 
-impl PaperCase {
+impl KnownCase {
     fn new(number: usize) -> Self {
+        match SIMULATED.get(number.wrapping_sub(KNOWN + HELD_OUT)) {
+            Some(program) => Self::simulated(number, *program),
+            None => Self::on_paper(number),
+        }
+    }
+
+    fn simulated(number: usize, program: PacketProgram) -> Self {
+        let processor = Processor::model("ultrasparc-t2").expect("it is built in");
+        let (machine, programs) = (processor.machine(), vec![program; 8]);
+        let window = SimulatedWindow::of(&programs);
+        let bed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("it fits");
+        let space = on_paper::space(&bed, PerContext::AtMost(1));
+        let seed = 7000 + number as u64;
+        let disturbance = Disturbance { noise: NOISE, seed, ..Disturbance::default() };
+        let bed = Bed::Simulated(Frozen::new(bed).disturbed(disturbance));
+        // The searches find out.
+        Self { set: set(number), bed, space, optimum: 0.0, seed }
+    }
+
+    fn on_paper(number: usize) -> Self {
         let machine = Machine::from_shape("8x2x4").expect("a valid shape");
         let seed = if number < KNOWN { 5000 } else { 6000 } + number as u64;
         let mut random = Random::new(seed);
@@ -195,7 +229,8 @@ impl PaperCase {
         let space = on_paper::space(&bed, PerContext::AtMost(1));
         let (optimum, _) = on_paper::best(&bed, &space);
         let disturbance = Disturbance { noise: NOISE, seed, ..Disturbance::default() };
-        Self { set: set(number), bed: bed.disturbed(disturbance), space, optimum, seed }
+        let bed = Bed::Paper(Box::new(bed.disturbed(disturbance)));
+        Self { set: set(number), bed, space, optimum, seed }
     }
 
     /// What another search comes to.

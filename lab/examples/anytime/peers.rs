@@ -2,8 +2,8 @@
 //! measure on the same testbed with the same noise. No measurement of theirs goes into a baseline
 //! or into fresh windows, which `place` also takes from its budget.
 
+use pinwise_lab::Bed;
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_synthetic::Contention;
 use pinwise_topology::{Assignment, Random, Space};
 
 /// Measures until the budget is used up, which is `None` from then on.
@@ -32,14 +32,14 @@ const MUTATION: f64 = 0.7;
 
 /// A testbed, and what was measured on it so far.
 pub(crate) struct Trials<'a> {
-    bed: Contention,
+    bed: Bed,
     space: &'a Space,
     budget: usize,
     pub(crate) trail: Vec<(Option<Assignment>, f64)>,
 }
 
 impl<'a> Trials<'a> {
-    pub(crate) fn new(bed: Contention, space: &'a Space, budget: usize) -> Self {
+    pub(crate) fn new(bed: Bed, space: &'a Space, budget: usize) -> Self {
         Self { bed, space, budget, trail: Vec::new() }
     }
 

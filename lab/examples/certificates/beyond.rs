@@ -2,7 +2,8 @@
 //! one role, more threads than contexts, or cores of two kinds.
 
 use crate::saved_results::SavedResults;
-use crate::workloads::{Bed, Case, Group, NOISES};
+use crate::workloads::{Case, Group, NOISES};
+use pinwise_lab::Bed;
 use pinwise_lab::on_paper::{self, space};
 use pinwise_synthetic::{Contention, Disturbance};
 use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, SharingTree};
@@ -15,10 +16,10 @@ const HELD_OUT: u64 = 7100;
 const PIPELINE: &[&str] = &["R", "P", "T"];
 const TWO_WORKERS: &[&str] = &["R", "W", "W", "T"];
 
-/// Three workloads of each sort, one with each amount of noise. The last three were drawn when the
+/// Three workloads of each sort, one with each amount of noise. Those held out were drawn when the
 /// search for such workloads was done.
 pub(crate) fn beyond(saved: &SavedResults) -> Vec<Case> {
-    let numbers: Vec<usize> = (0..12).collect();
+    let numbers: Vec<usize> = (0..15).collect();
     pinwise_lab::parallel::each(&numbers, |number| case(*number, saved))
 }
 
@@ -29,12 +30,15 @@ fn case(number: usize, saved: &SavedResults) -> Case {
         3 => (Group::Crowded, shape("2x2x4"), PIPELINE, 8),
         4 => (Group::Crowded, shape("2x2x2"), PIPELINE, 4),
         5 => (Group::Crowded, shape("2x2"), PIPELINE, 2),
-        6..9 => (Group::Hybrid, hybrid(), PIPELINE, [6, 4, 2][number % 3]),
+        6..9 => (Group::Hybrid, hybrid(6), PIPELINE, [6, 4, 2][number % 3]),
         9 => (Group::CrowdedHeldOut, shape("2x3x4"), PIPELINE, 10),
         10 => (Group::CrowdedHeldOut, shape("3x2x2"), PIPELINE, 6),
-        _ => (Group::CrowdedHeldOut, shape("3x2"), PIPELINE, 3),
+        11 => (Group::CrowdedHeldOut, shape("3x2"), PIPELINE, 3),
+        _ => (Group::HybridHeldOut, hybrid(3), PIPELINE, [5, 4, 3][number % 3]),
     };
-    let seeds = if group == Group::CrowdedHeldOut { HELD_OUT } else { SEEDS };
+    let is_hybrid = matches!(group, Group::Hybrid | Group::HybridHeldOut);
+    let held_out = matches!(group, Group::CrowdedHeldOut | Group::HybridHeldOut);
+    let seeds = if held_out { HELD_OUT } else { SEEDS };
     let mut random = Random::new(seeds + number as u64);
     let levels = SharingTree::new(&machine, Alike::ByStructure).around(0).len();
     let mut demand = on_paper::demand(3, &mut random);
@@ -43,7 +47,7 @@ fn case(number: usize, saved: &SavedResults) -> Case {
     demand.near = levels - 2;
     let slow = 0.5 + (0.8 - 0.5) * random.unit();
     let (threads, contexts) = (roles.len() * instances, machine.allowed.len());
-    let speeds: &[f64] = if group == Group::Hybrid { &[1.0, slow] } else { &[1.0] };
+    let speeds: &[f64] = if is_hybrid { &[1.0, slow] } else { &[1.0] };
     let bed = Contention::new(machine, instances, roles, demand, Disturbance::default())
         .with_speeds(speeds);
     let per_context = if threads > contexts { PerContext::Any } else { PerContext::AtMost(1) };
@@ -64,10 +68,11 @@ fn case(number: usize, saved: &SavedResults) -> Case {
     }
 }
 
-/// Six fast cores of two contexts, and eight slow ones of one; four of these share a cache.
-fn hybrid() -> Machine {
+/// `fast` fast cores of two contexts, and slow ones of one. A fast core has a cache of its own,
+/// four slow ones share one, and the caches are eight in all.
+fn hybrid(fast: u32) -> Machine {
     let mut machine = Machine::from_shape("l2:8 pu:4").expect("a valid shape");
-    let is_slow = |cpu: u32| cpu >= 24;
+    let is_slow = |cpu: u32| cpu >= 4 * fast;
     let cpus = |slow: bool| -> CpuSet {
         (0..32).filter(|cpu| is_slow(*cpu) == slow && (slow || cpu % 4 < 2)).map(CpuId).collect()
     };

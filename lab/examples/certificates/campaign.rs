@@ -1,9 +1,10 @@
 //! One campaign of one strategy on one workload, and its result.
 
 use crate::nodes::Nodes;
-use crate::workloads::{Bed, Case};
+use crate::workloads::Case;
 use pinwise_campaign::{MemoryJournal, Record, drive};
 use pinwise_evt::Method;
+use pinwise_lab::Bed;
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
     Budget, Outcome, PlacementQuestion, PlacementSearch, StopReason, StrategyName,

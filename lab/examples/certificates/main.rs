@@ -10,7 +10,7 @@
 
 mod beyond;
 mod campaign;
-mod frozen;
+
 mod nodes;
 mod published;
 mod saved_results;

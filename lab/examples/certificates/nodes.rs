@@ -4,7 +4,7 @@
 //! rests on the same rule. What changes is the cost: nodes measure what the search foresees, and
 //! some of that is never wanted.
 
-use crate::workloads::Bed;
+use pinwise_lab::Bed;
 use pinwise_measure::{
     Effort, MeasureError, Measurement, NodeResult, Setting, Testbed, Time, Unit, Workload, to_begin,
 };

@@ -1,9 +1,9 @@
 //! Workloads whose best possible performance is known, or as good as known.
 
-use crate::frozen::Frozen;
 use crate::saved_results::SavedResults;
 use pinwise_lab::on_paper::{self, ENUMERABLE, ENUMERATED, space};
-use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
+use pinwise_lab::{Bed, Frozen};
+use pinwise_measure::Setting;
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, SimulatedWindow};
 use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
@@ -43,10 +43,12 @@ pub(crate) enum Group {
     CrowdedHeldOut,
     /// On paper, on cores of two kinds.
     Hybrid,
+    /// The same, on other cores.
+    HybridHeldOut,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::ProbeDetails,
         Self::HeldOut,
         Self::Needle,
@@ -55,6 +57,7 @@ impl Group {
         Self::Crowded,
         Self::CrowdedHeldOut,
         Self::Hybrid,
+        Self::HybridHeldOut,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -67,24 +70,7 @@ impl Group {
             Self::Crowded => "more threads than contexts",
             Self::CrowdedHeldOut => "more threads than contexts, held out",
             Self::Hybrid => "unlike cores",
-        }
-    }
-}
-
-/// A workload to measure. Its true performances are known.
-pub(crate) enum Bed {
-    Paper(Box<Contention>),
-    Simulated(Frozen),
-}
-
-impl Bed {
-    /// What an assignment does, without noise; 0 if it cannot run.
-    pub(crate) fn truth(&self, leaves: &[u32]) -> f64 {
-        match self {
-            Self::Paper(bed) => bed.truth(leaves),
-            Self::Simulated(bed) => {
-                bed.truth(&Setting::Pinned(Assignment::new(leaves.to_vec())), 0).unwrap_or_default()
-            }
+            Self::HybridHeldOut => "unlike cores, held out",
         }
     }
 }
@@ -311,59 +297,4 @@ fn alike_on_cores(instances: usize) -> impl Iterator<Item = Assignment> {
         Assignment::new((0..instances as u32).flat_map(on).collect())
     };
     core.classes().map(everywhere).collect::<Vec<_>>().into_iter()
-}
-
-impl Testbed for Bed {
-    fn machine(&self) -> &Machine {
-        self.inner().machine()
-    }
-
-    fn workload(&self) -> &Workload {
-        self.inner().workload()
-    }
-
-    fn unit(&self) -> &Unit {
-        self.inner().unit()
-    }
-
-    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        self.inner_mut().measure(setting, effort)
-    }
-
-    fn profiles(&self) -> bool {
-        true
-    }
-
-    fn time(&self) -> Time {
-        self.inner().time()
-    }
-
-    fn seek(&mut self, number: u64) {
-        self.inner_mut().seek(number);
-    }
-}
-
-impl Bed {
-    fn disturbed(&self, disturbance: Disturbance) -> Self {
-        match self {
-            Self::Paper(bed) => {
-                Self::Paper(Box::new(Contention::clone(bed).disturbed(disturbance)))
-            }
-            Self::Simulated(bed) => Self::Simulated(bed.clone().disturbed(disturbance)),
-        }
-    }
-
-    fn inner(&self) -> &dyn Testbed {
-        match self {
-            Self::Paper(bed) => bed.as_ref(),
-            Self::Simulated(bed) => bed,
-        }
-    }
-
-    fn inner_mut(&mut self) -> &mut dyn Testbed {
-        match self {
-            Self::Paper(bed) => bed.as_mut(),
-            Self::Simulated(bed) => bed,
-        }
-    }
 }

@@ -24,7 +24,7 @@ type Known = Arc<Mutex<BTreeMap<(Setting, u64), f64>>>;
 
 /// See the module. Clones share what they know.
 #[derive(Clone)]
-pub(crate) struct Frozen {
+pub struct Frozen {
     bed: Box<SimulatedTestbed>,
     known: Known,
     /// What no assignment exceeds.
@@ -36,27 +36,35 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
-    pub(crate) fn new(bed: SimulatedTestbed) -> Self {
+    /// Of a simulated processor.
+    pub fn new(bed: SimulatedTestbed) -> Self {
         let (known, disturbance) = (Known::default(), Disturbance::default());
         Self { bed: Box::new(bed), known, cap: f64::INFINITY, needle: None, disturbance, number: 0 }
     }
 
     /// With a link that passes so much.
-    pub(crate) fn capped(self, cap: f64) -> Self {
+    pub fn capped(self, cap: f64) -> Self {
         Self { cap, ..self }
     }
 
     /// With an arrangement that is better by a factor than anything near it suggests.
-    pub(crate) fn with_needle(self, factor: f64) -> Self {
+    pub fn with_needle(self, factor: f64) -> Self {
         Self { needle: Some(factor), ..self }
     }
 
-    pub(crate) fn disturbed(self, disturbance: Disturbance) -> Self {
+    /// With noise.
+    pub fn disturbed(self, disturbance: Disturbance) -> Self {
         Self { disturbance, ..self }
     }
 
     /// What a setting does.
-    pub(crate) fn truth(&self, setting: &Setting, start: u64) -> Result<f64, MeasureError> {
+    ///
+    /// # Errors
+    /// The setting cannot be simulated.
+    ///
+    /// # Panics
+    /// If another thread panicked while it looked here.
+    pub fn truth(&self, setting: &Setting, start: u64) -> Result<f64, MeasureError> {
         let simulated = self.simulated(setting, start)?;
         let needle = match (self.needle, setting) {
             (Some(factor), Setting::Pinned(assignment))
