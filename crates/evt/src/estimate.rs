@@ -199,11 +199,12 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
         (None, Method::Profile) => {
             let (straight, _) = mean_excess::choose(sample, LEAST_EXCEEDANCES)
                 .ok_or(Refusal::NoThreshold { n: sample.n(), needed: LEAST_EXCEEDANCES })?;
-            let count = Estimator::Profile.exceedances(sample, straight).len();
-            let stable = stable_threshold(sample, options.confidence);
-            match stable.filter(|stable| count < DEPTH && *stable < straight) {
+            let exceedances = Estimator::Profile.exceedances(sample, straight).len();
+            let few = exceedances < DEPTH;
+            let stable = few.then(|| stable_threshold(sample, options.confidence)).flatten();
+            match stable.filter(|stable| *stable < straight) {
                 Some(stable) => {
-                    straight_only = Some(Diagnostic::StraightOnly { exceedances: count });
+                    straight_only = Some(Diagnostic::StraightOnly { exceedances });
                     stable
                 }
                 None => straight,
@@ -229,6 +230,10 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
     let is_saturated = tail.notes.iter().any(|note| matches!(note, Diagnostic::Saturated { .. }));
     if exceedances.len() < DEPTH && !is_saturated {
         tail.notes.insert(0, Diagnostic::Few { exceedances: exceedances.len(), enough: DEPTH });
+    }
+    if straight_only.is_some() {
+        // It says so.
+        tail.notes.retain(|note| !matches!(note, Diagnostic::NotLinear { .. }));
     }
     tail.notes.splice(0..0, dropped.into_iter().chain(straight_only));
     if 2 * distinct < sample.n() {

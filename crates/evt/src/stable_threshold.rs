@@ -2,9 +2,9 @@
 //!
 //! The plot of a good tail may bend by chance. The longest straight stretch then has a dozen
 //! values, which often fit no distribution with an end. A threshold is *stable* if the intervals of
-//! all higher ones allow the end that is estimated with it. If a lower threshold reached beyond the
-//! tail, the estimates would drift apart (Coles, An Introduction to Statistical Modeling of Extreme
-//! Values, 2001, section 4.3.4).
+//! all higher ones allow the end that is estimated with it. There must be a higher one with an end.
+//! If a lower threshold reached beyond the tail, the estimates would drift apart (Coles, An
+//! Introduction to Statistical Modeling of Extreme Values, 2001, section 4.3.4).
 
 use crate::estimate::Estimator;
 use crate::profile_likelihood::ProfileLikelihood;
@@ -33,7 +33,8 @@ pub(crate) fn stable_threshold(sample: &Sample, confidence: f64) -> Option<f64> 
         .filter_map(|count| EndInterval::above(sample, sample.descending()[count], confidence))
         .collect();
     let stable = ends.iter().enumerate().find(|(at, tail)| {
-        ends[at + 1..].iter().all(|higher| (higher.low..=higher.high).contains(&tail.end))
+        let higher = &ends[at + 1..];
+        !higher.is_empty() && higher.iter().all(|one| (one.low..=one.high).contains(&tail.end))
     });
     stable.map(|(_, tail)| tail.threshold)
 }
@@ -68,7 +69,7 @@ mod tests {
         let kinked = kinked.chain(tail(4940).map(|u| 6.9 - 0.01 * u));
         let kinked = Sample::new(kinked);
         let threshold = stable_threshold(&kinked, 0.95).unwrap();
-        assert!(above(&kinked, threshold) <= 62, "{}", above(&kinked, threshold));
+        assert!((25..=62).contains(&above(&kinked, threshold)), "{}", above(&kinked, threshold));
         let few = Sample::new(tail(400).map(|u| 10.0 - u));
         assert_eq!(stable_threshold(&few, 0.95), None, "20 values at most");
     }

@@ -8,7 +8,7 @@
 //! Drawn by a walk over labelled assignments ([`MarkovChain`]). It starts anywhere and cools down
 //! over its first half. It keeps its temperature over the second half and gives its last state.
 //! Each draw has its own walk, so draws are independent. A walk that is so cold that it only climbs
-//! ends earlier, if it has not come higher for half as many steps as it has neighbours.
+//! may end earlier, once it has not come higher for some steps.
 
 use crate::Predictor;
 use crate::markov_chain::{MarkovChain, shares_contexts};
@@ -20,8 +20,6 @@ const HOT: f64 = 0.5;
 /// The same where threads share contexts. There the choice between arrangements that differ much is
 /// made at lower temperatures.
 const HOT_SHARED: f64 = 0.1;
-/// A walk colder than this only climbs. A choice: steered draws are warmer.
-const CLIMBING: f64 = 0.0005;
 
 /// One draw from `predictor`^(1/`temperature`) over the labelled assignments of `space`, in
 /// canonical form, after `steps` steps; temperatures above 0.
@@ -32,10 +30,21 @@ pub fn draw(
     steps: usize,
     random: &mut Random,
 ) -> Assignment {
+    draw_until_still(predictor, space, temperature, (steps, steps), random)
+}
+
+/// The same for a temperature so low that the walk only climbs once it has cooled down. It ends
+/// when it has not come higher for `patience` steps. So it may miss a rare step that leads higher.
+pub fn draw_until_still(
+    predictor: &dyn Predictor,
+    space: &Space,
+    temperature: f64,
+    (steps, patience): (usize, usize),
+    random: &mut Random,
+) -> Assignment {
     let mut chain = MarkovChain::new(predictor, space, &space.sample(random));
     let cooling = steps / 2;
     let hot = if shares_contexts(space) { HOT_SHARED } else { HOT };
-    let patience = space.threads() * space.tree().leaves().len() / 2;
     let (mut highest, mut reached) = (f64::NEG_INFINITY, cooling);
     for step in 0..steps {
         let now = if step < cooling && temperature < hot {
@@ -44,7 +53,7 @@ pub fn draw(
             temperature
         };
         chain.step(now, random);
-        if temperature < CLIMBING && step >= cooling {
+        if step >= cooling {
             if chain.predicted > highest {
                 (highest, reached) = (chain.predicted, step);
             } else if step - reached > patience {

@@ -33,7 +33,7 @@ mod predictor;
 mod replica_exchange;
 mod tables;
 
-pub use importance_draws::draw;
+pub use importance_draws::{draw, draw_until_still};
 pub use interchangeable_threads::{Instance, ThreadKind, ThreadKinds};
 pub use learned::{
     Colocation, FittedPipeline, Learned, LinearFit, NormalEquations, PENALTIES, PipelinePredictor,

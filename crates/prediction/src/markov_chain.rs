@@ -2,8 +2,8 @@
 //! 1953).
 //!
 //! **Where a context has at most one thread**, one step moves a thread to a random context. If that
-//! is full, it exchanges the thread with one there. Every other step stays within the largest
-//! domain around the thread, such as its package. A step to another one changes what most threads
+//! is full, it exchanges the thread with one there. Where domains are large, such as packages, half
+//! of the steps stay within that of the thread. A step to another one changes what most threads
 //! share, so it is seldom accepted and costs most.
 //!
 //! **Where threads share contexts**, such steps alone get stuck. Moving one thread changes the

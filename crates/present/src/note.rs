@@ -200,8 +200,8 @@ pub fn outcome_memory(info: &CampaignInfo, outcome: &Outcome) -> Option<String> 
     outcome.memory.as_ref().filter(|_| several).map(memory)
 }
 
-/// The memory under which the answer of a search holds that never moves it; `None` if it lies on
-/// one node, or nowhere.
+/// The memory under which the answer of a search holds that never moves it. `None` on a machine
+/// with one node of memory, and on a model.
 pub fn unmoved_memory(info: &CampaignInfo) -> Option<MemoryPolicy> {
     let machine = &info.new.machine;
     (machine.memory_nodes().len() > 1 && !info.new.simulated).then_some(MemoryPolicy::Leave)

@@ -47,6 +47,8 @@ const SIMULATED: [PacketProgram; 6] = [
 /// Of `--quick`: every so manieth workload on paper.
 const QUICK: usize = 4;
 const SETS: [&str; 4] = ["screen", "confirm", "held-out", "simulated"];
+/// All sets but the last.
+const ON_PAPER: &str = "on paper";
 const PLACE: &str = "place";
 
 /// A workload, and the best that is known of it.
@@ -106,11 +108,15 @@ fn study(named: Vec<String>) -> ExitCode {
         let most = columns.iter().map(|(_, _, curves)| curves[number].most);
         case.optimum = most.fold(case.optimum, f64::max);
     }
-    let sets = SETS.iter().copied().filter(|set| cases.iter().any(|case| case.set == *set));
-    for set in sets.chain(["all"]) {
+    for set in SETS.into_iter().chain([ON_PAPER]) {
+        let is_in = |case: &KnownCase| {
+            case.set == set || set == ON_PAPER && matches!(case.bed, Bed::Paper(_))
+        };
         let belongs: Vec<usize> =
-            (0..cases.len()).filter(|number| set == "all" || cases[*number].set == set).collect();
-        print(set, &cases, &belongs, &columns);
+            (0..cases.len()).filter(|number| is_in(&cases[*number])).collect();
+        if !belongs.is_empty() {
+            print(set, &cases, &belongs, &columns);
+        }
     }
     ExitCode::SUCCESS
 }

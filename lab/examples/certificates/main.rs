@@ -10,7 +10,6 @@
 
 mod beyond;
 mod campaign;
-
 mod nodes;
 mod published;
 mod saved_results;

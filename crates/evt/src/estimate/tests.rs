@@ -48,6 +48,28 @@ fn the_published_method_takes_at_most_the_top_five_percent_and_the_bayesian_one_
 }
 
 #[test]
+fn a_stable_tail_is_used_where_the_plot_is_straight_above_few_values_only() {
+    let mut state = 1u64;
+    let mut unit = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    };
+    let (mut stable, mut too_low) = (0, 0);
+    for _ in 0..200 {
+        let drawn: Vec<f64> = (0..5000).map(|_| 10.0 - 3.0 * unit().powf(0.3)).collect();
+        let Ok(found) = ask(&drawn, PROFILE) else { continue };
+        let is = |kind: fn(&Diagnostic) -> bool| found.diagnostics.iter().any(kind);
+        if is(|note| matches!(note, Diagnostic::StraightOnly { .. })) {
+            assert!(!is(|note| matches!(note, Diagnostic::NotLinear { .. })), "{found:?}");
+            assert!(found.exceedances > 50, "{found:?}");
+            stable += 1;
+            too_low += usize::from(found.upb_high.is_some_and(|high| high < 10.0));
+        }
+    }
+    assert!(stable >= 3 && 10 * too_low <= stable, "{too_low} of {stable}");
+}
+
+#[test]
 fn a_tail_of_few_values_is_noted() {
     let few = |n, options| {
         let found = ask(&tail(n, 0.3, 10.0), options).unwrap();

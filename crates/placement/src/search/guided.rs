@@ -125,7 +125,7 @@ pub(crate) struct Guided {
     residual_bound: Option<ResidualBound>,
     /// What was learned last, the better predictor first.
     models: Vec<LearnedPredictor>,
-    /// From how many windows.
+    /// How many windows the models before the last block were learned from.
     learned_from: usize,
 }
 
@@ -149,13 +149,19 @@ impl Guided {
         }
     }
 
+    /// Learns anew from all windows, as an outcome does from those before a block.
+    fn learn_anew(&mut self, history: &History) {
+        let windows = history.windows();
+        self.models = self.modeler.learn(&windows, &[]);
+        self.learned_from = windows.len();
+    }
+
     /// Learns from everything measured so far.
     fn learn(&mut self, history: &History) {
         let ranking = history.ranking();
         let means: Vec<(Assignment, f64)> =
             ranking.into_iter().map(|(assignment, mean)| (assignment.clone(), mean)).collect();
         self.models = self.modeler.learn(&means, &self.models);
-        self.learned_from = history.windows();
     }
 
     /// Random assignments in all.
@@ -371,9 +377,7 @@ impl Proposer for Guided {
                         }
                         self.stage = self.after_favourites(view);
                         if matches!(self.stage, GuidedStage::Block) {
-                            // As the outcome learns it again, from the same measurements.
-                            self.models.clear();
-                            self.learn(view.history);
+                            self.learn_anew(view.history);
                         }
                         if let (GuidedStage::Block, Some(model)) =
                             (&self.stage, self.models.first())

@@ -164,9 +164,9 @@ impl History {
         ))
     }
 
-    /// How many windows of assignments.
-    pub(crate) fn windows(&self) -> usize {
-        self.trail.len()
+    /// All windows of assignments, also of those that failed later.
+    pub(crate) fn windows(&self) -> Windows {
+        self.trail.iter().map(|(assignment, value, _)| (assignment.clone(), *value)).collect()
     }
 
     /// How many steered windows.

@@ -8,7 +8,7 @@
 use pinwise_measure::Workload;
 use pinwise_prediction::{
     Colocation, FittedPipeline, Learned, PipelinePredictor, PredictedWalk, Predictor, ThreadKinds,
-    draw, highest,
+    draw, draw_until_still, highest,
 };
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Modeler {
         if shares_contexts(space) {
             highest(model, space, &self.instances, STEPS_SHARED * space.threads(), random)
         } else {
-            model.favourite(space, random)
+            draw(model, space, COLD, LONGER * STEPS * space.threads(), random)
         }
     }
 
@@ -130,13 +130,22 @@ impl LearnedPredictor {
     /// An assignment predicted well, by a shorter search than [`LearnedPredictor::favourite`].
     pub(crate) fn good(&self, space: &Space, random: &mut Random) -> Assignment {
         let times = if shares_contexts(space) { SHORTER * SHORTER } else { SHORTER };
-        draw(self, space, COLD, times * STEPS * space.threads(), random)
+        self.climbed(space, times, random)
     }
 
     /// An assignment among those predicted best.
     pub(crate) fn favourite(&self, space: &Space, random: &mut Random) -> Assignment {
         let times = if shares_contexts(space) { LONGER_SHARED } else { LONGER };
-        draw(self, space, COLD, times * STEPS * space.threads(), random)
+        self.climbed(space, times, random)
+    }
+
+    /// Where a cold walk of at most so many `times` the usual steps comes to. It ends when it
+    /// stands still for half as many steps as it has neighbours, unless threads share contexts.
+    fn climbed(&self, space: &Space, times: usize, random: &mut Random) -> Assignment {
+        let steps = times * STEPS * space.threads();
+        let neighbours = space.threads() * space.tree().leaves().len();
+        let patience = if shares_contexts(space) { steps } else { neighbours / 2 };
+        draw_until_still(self, space, COLD, (steps, patience), random)
     }
 }
 

@@ -11,8 +11,8 @@
 //! nothing, and pairs are left out.
 //!
 //! **Again.** A search learns after every few measurements, and its minima hardly move. So a fit
-//! begins at the minima of the one before. It begins anew once there are twice as many
-//! measurements.
+//! begins at the minima of the one before, and one with pairs at its least, too. It begins anew
+//! once there are twice as many measurements. Until then it may miss another minimum.
 //!
 //! **Better measurements count more.** No formula is right everywhere, and it has to be right near
 //! the top. A measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
@@ -105,7 +105,7 @@ pub(super) struct Minima {
     /// The least with pairs.
     paired: Option<CurveFit>,
     /// How many measurements there were when a fit last began anew.
-    rows: usize,
+    pub(super) rows: usize,
 }
 
 impl CurveFit {
@@ -184,8 +184,9 @@ impl PipelinePredictor {
         let mut least_paired = None;
         if every.len() > free.len() && rows.len() > every.len() {
             let known = earlier.and_then(|minima| minima.paired.as_ref());
-            let begins = known.map_or(&minima[..], std::slice::from_ref).iter();
-            let paired = begins
+            let paired = minima
+                .iter()
+                .chain(known)
                 .map(|fit| {
                     let prior = self.prior_mean(level, &levels, fit.slowest);
                     let expected = (fit.slowest, &prior[..]);

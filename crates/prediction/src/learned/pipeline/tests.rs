@@ -269,6 +269,37 @@ fn few_runs_already_tell_good_from_bad_and_what_is_not_known() {
 }
 
 #[test]
+fn a_fit_that_begins_where_an_earlier_one_ended_comes_to_the_same() {
+    for crowding in [Crowding::Sum, Crowding::Clash { clash: 0.3 }] {
+        let (mut bed, pipeline, space) = processor(crowding, 0.002);
+        let mut random = Random::new(6);
+        let drawn: Vec<_> = (0..190).map(|_| space.sample(&mut random)).collect();
+        let mut measure = |drawn: &Assignment| {
+            bed.measure(&Setting::Pinned(drawn.clone()), Effort::default()).unwrap().performance
+        };
+        let measured: Vec<f64> = drawn.iter().map(&mut measure).collect();
+        let rows = |count| {
+            let leaves = drawn.iter().map(|drawn| drawn.leaves());
+            leaves.zip(measured.iter().copied()).take(count)
+        };
+        let earlier = pipeline.learn(rows(110), None).unwrap();
+        let [again, anew] = [Some(&earlier), None].map(|earlier| {
+            let fitted = pipeline.learn(rows(190), earlier).unwrap();
+            assert_eq!(fitted.minima.rows, if earlier.is_some() { 110 } else { 190 });
+            fitted
+        });
+        let errors = [again.error(), anew.error()];
+        assert!((errors[0] / errors[1]).ln().abs() < 0.1, "{crowding:?}: {errors:?}");
+        let others: Vec<Assignment> = (0..100).map(|_| space.sample(&mut random)).collect();
+        let true_errors = [&again, &anew].map(|fitted| root_mean_square(fitted, &bed, &others));
+        assert!(true_errors[0] < 1.2 * true_errors[1], "{crowding:?}: {true_errors:?}");
+        // With twice as many measurements it begins anew.
+        let sixty = pipeline.learn(rows(60), None).unwrap();
+        assert_eq!(pipeline.learn(rows(190), Some(&sixty)).unwrap().minima.rows, 190);
+    }
+}
+
+#[test]
 fn the_precision_of_the_prior_is_the_inverse_of_its_covariance() {
     let (_, pipeline, _) = processor(Crowding::Sum, 0.0);
     let entries = pipeline.precision();
