@@ -24,7 +24,8 @@ import subprocess
 import sys
 import time
 
-from programs import FOLDER, PINWISE, data, finish, go, java, processes, started, stop, video, write
+from programs import (FOLDER, PINWISE, data, finish, go, java, printed_rate, processes, started,
+                      stop, video, write)
 
 BUDGET = float(os.environ.get("BUDGET", "30"))
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
@@ -111,20 +112,7 @@ class Prints:
         self.words = ["--metric", r"stdout:done (\d+)", "--", *command]
 
     def speed(self, plan):
-        child = subprocess.Popen(planned(plan, self.command), stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        try:
-            begin, first = time.monotonic(), None
-            for line in child.stdout:
-                now, count = time.monotonic(), int(line.split()[1])
-                if first is None and now >= begin + START:
-                    first = (now, count)
-                if first and now >= first[0] + WINDOW:
-                    return (count - first[1]) / (now - first[0])
-        finally:
-            child.terminate()
-            child.wait()
-        raise RuntimeError(f"{self.command} ended")
+        return printed_rate(planned(plan, self.command), START, WINDOW)
 
 
 class Serves:

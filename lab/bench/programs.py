@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 PINWISE = os.path.abspath(os.environ.get("PINWISE", "target/release/pinwise"))
 FOLDER = pathlib.Path(tempfile.mkdtemp())
@@ -114,6 +115,25 @@ def java():
     """The command of JAVA_POOL without its number."""
     subprocess.run(["javac", "-d", FOLDER, write("Pool.java", JAVA_POOL)], check=True)
     return ["java", "-cp", str(FOLDER), "Pool"]
+
+
+def printed_rate(command, start, window):
+    """Items a second of a program that prints "done N": in a window some seconds after it began."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True)
+    try:
+        begin = first = None
+        for line in child.stdout:
+            now, count = time.monotonic(), int(line.split()[1])
+            begin = begin or now
+            if first is None and now >= begin + start:
+                first = (now, count)
+            if first and now >= first[0] + window:
+                return (count - first[1]) / (now - first[0])
+    finally:
+        child.terminate()
+        child.wait()
+    raise RuntimeError(f"{command} ended")
 
 
 def stop(some):

@@ -18,9 +18,8 @@ import random
 import statistics
 import subprocess
 import sys
-import time
 
-from programs import FOLDER, PINWISE, finish, started, stop, write
+from programs import FOLDER, PINWISE, finish, printed_rate, started, stop, write
 
 SEARCHES = int(os.environ.get("SEARCHES", "10"))
 BUDGET = float(os.environ.get("BUDGET", "15"))
@@ -90,31 +89,14 @@ while True:
 LOADS = [("quiet", None), ("busy 1", BUSY), ("bursts 1 s", BURSTS)]
 
 
-def speed(program, shape, n):
-    """Items a second of one window."""
-    child = subprocess.Popen([program, shape, str(n)], stdout=subprocess.PIPE, text=True)
-    try:
-        begin = first = None
-        for line in child.stdout:
-            now, count = time.monotonic(), int(line.split()[1])
-            begin = begin or now
-            if first is None and now >= begin + START:
-                first = (now, count)
-            if first and now >= first[0] + WINDOW:
-                return (count - first[1]) / (now - first[0])
-    finally:
-        child.kill()
-        child.wait()
-    raise RuntimeError(f"{shape} {n} ended")
-
-
 def truth(program, shape):
     """The logarithm of each speed in each round."""
     numbers = list(range(1, MOST + 1))
     rounds = []
     for _ in range(ROUNDS):
         random.shuffle(numbers)
-        rounds.append({n: math.log(max(speed(program, shape, n), 1e-9)) for n in numbers})
+        speeds = {n: printed_rate([program, shape, str(n)], START, WINDOW) for n in numbers}
+        rounds.append({n: math.log(max(speed, 1e-9)) for n, speed in speeds.items()})
     return rounds
 
 

@@ -53,7 +53,7 @@ pub(crate) mod tests {
     use super::*;
     use pinwise_topology::{Random, Space};
 
-    /// Steps at random, some of which are taken back: each prediction is that of the assignment.
+    /// Makes random steps, and takes some back. Each prediction must be that of the assignment.
     pub(crate) fn walks_as_it_predicts(
         predictor: &dyn Predictor,
         space: &Space,

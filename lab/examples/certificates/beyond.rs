@@ -68,8 +68,8 @@ fn case(number: usize, saved: &SavedResults) -> Case {
     }
 }
 
-/// `fast` fast cores of two contexts, and slow ones of one. A fast core has a cache of its own,
-/// four slow ones share one, and the caches are eight in all.
+/// `fast` fast cores of two contexts, and slow ones of one. There are eight caches. A fast core has
+/// one alone. Four slow cores share one.
 fn hybrid(fast: u32) -> Machine {
     let mut machine = Machine::from_shape("l2:8 pu:4").expect("a valid shape");
     let is_slow = |cpu: u32| cpu >= 4 * fast;

@@ -139,8 +139,8 @@ impl LearnedPredictor {
         self.climbed(space, times, random)
     }
 
-    /// Where a cold walk of at most so many `times` the usual steps comes to. It ends when it
-    /// stands still for half as many steps as it has neighbours, unless threads share contexts.
+    /// The end of a cold walk. It has at most `times` the usual steps. Unless threads share
+    /// contexts, it ends once it stands still for half as many steps as it has neighbours.
     fn climbed(&self, space: &Space, times: usize, random: &mut Random) -> Assignment {
         let steps = times * STEPS * space.threads();
         let neighbours = space.threads() * space.tree().leaves().len();
