@@ -6,7 +6,8 @@ use pinwise_present::{one_line, printable, printable_json};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read as _, Write};
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code 2: bad usage. The command line makes no sense, or an input file is malformed. Or a
@@ -72,6 +73,22 @@ pub(crate) fn write_page_after_answer(path: &Path, page: &str) -> anyhow::Result
     let reason = |error: io::Error| unwritable_reason("write", path, &error);
     fs::write(path, page)
         .map_err(|error| anyhow::anyhow!("the answer is above, its page is not: {}", reason(error)))
+}
+
+/// Writes a page for the folder in which the command runs, if the command line names no file. It
+/// tells command lines, which may be secret: a new file is readable to its owner alone.
+pub(crate) fn write_page(
+    named: Option<PathBuf>,
+    free: impl FnOnce() -> PathBuf,
+    page: &str,
+) -> anyhow::Result<PathBuf> {
+    let is_named = named.is_some();
+    let file = named.unwrap_or_else(free);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(if is_named { 0o666 } else { 0o600 });
+    let written = options.open(&file).and_then(|mut open| open.write_all(page.as_bytes()));
+    written.map_err(|error| not_written(&file, &error))?;
+    Ok(file)
 }
 
 /// Writes a file that the command line names.

@@ -9,7 +9,9 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{PATIENCE, PINWISE, Program, Target, affinities, json, pinwise, wait_until};
+use support::{
+    PATIENCE, PINWISE, Program, Target, affinities, json, number_of_kills, pinwise, wait_until,
+};
 use tempfile::TempDir;
 
 /// Two programs of some threads each. One thread of the second has a mask of its own.
@@ -102,7 +104,8 @@ fn a_budget_ends_it_with_an_answer_and_every_mask_as_it_was() {
 fn a_signal_or_a_kill_leaves_every_mask_as_it_was_and_the_campaign_can_go_on() {
     let Some(targets) = Targets::start() else { return };
     let before = targets.masks();
-    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+    let kills = (0..number_of_kills(1)).map(|_| Signal::KILL);
+    for signal in [Signal::INT, Signal::TERM].into_iter().chain(kills) {
         let mut program = targets.cosched(&before);
         kill_process(Pid::from_child(&program.0), signal).unwrap();
         let status = program.ended(PATIENCE);

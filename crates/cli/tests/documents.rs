@@ -6,6 +6,7 @@ mod support;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -367,6 +368,8 @@ fn a_file_that_is_no_text_keeps_its_name_from_a_report() {
     command.args(["report", "1", "--json", "--store"]).arg(store().0.join("pinwise.db"));
     let told = json(&command.current_dir(folder.path()).output().unwrap());
     assert_eq!(told["file"], "pinwise-1-2.html");
+    let page = fs::metadata(folder.path().join("pinwise-1-2.html")).unwrap();
+    assert_eq!(page.permissions().mode() & 0o777, 0o600, "it has command lines");
     assert_eq!(fs::read(&foreign).unwrap(), b"<html>caf\xe9</html>");
 }
 

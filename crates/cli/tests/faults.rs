@@ -84,6 +84,59 @@ fn a_disk_that_is_full_at_any_moment_keeps_what_was_measured() {
     assert!(full > 10 && kept > 100, "{full} {kept}");
 }
 
+/// The notes of the guardian are on that disk, too.
+#[test]
+fn a_disk_that_becomes_full_while_threads_are_pinned_leaves_no_pin() {
+    let Some(unshare) = tool("unshare") else { return };
+    let folder = TempDir::new().unwrap();
+    let disk = folder.path().to_str().unwrap();
+    let script = r#"mount -t tmpfs -o size="$2"k none "$1" || exit 9
+        XDG_DATA_HOME="$1" "$0" place --pid "$3" --pid "$4" --counter \
+            --metric "file:/proc/$3/schedstat:$5" --window 20ms --budget 150 --store "$1/p.db" \
+            --json >/dev/null"#;
+    let busy = "ulimit -t 300; while :; do :; done";
+    let programs = [(); 2].map(|()| Program::start(Command::new("sh").args(["-c", busy])));
+    let masks = || programs.each_ref().map(|program| affinities(program.pid()));
+    let (before, pids) = (masks(), programs.each_ref().map(|program| program.pid().to_string()));
+    let (mut full, mut answered) = (0, 0);
+    for size in [4, 40, 120, 200, 300, 4000] {
+        let output = Command::new(&unshare)
+            .args(["-m", "sh", "-c", script, PINWISE, disk, &size.to_string()])
+            .args(&pids)
+            .arg(r"^(\d+)")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(9) {
+            return not_judged("this user may not mount a disk");
+        }
+        assert_eq!(masks(), before, "{size} KiB: {said}");
+        match output.status.code() {
+            Some(0) => answered += 1,
+            Some(1) if said.contains("disk is full") => full += 1,
+            _ => panic!("{size} KiB: {}: {said}", output.status),
+        }
+    }
+    println!("{full} disks were full, {answered} searches answered");
+    assert!(full > 3 && answered > 0, "{full} {answered}");
+}
+
+#[test]
+fn a_search_says_if_it_can_keep_nothing_for_a_kill_of_itself_and_its_guardian() {
+    let folder = TempDir::new().unwrap();
+    let busy = "ulimit -t 60; while :; do :; done & wait";
+    let program = Program::start(Command::new("sh").args(["-c", busy]));
+    let no_folder = folder.path().join("file");
+    std::fs::write(&no_folder, "").unwrap();
+    let told = "nothing is kept for a kill of pinwise and its helper (";
+    for (data, told_so) in [(no_folder.as_path(), true), (folder.path(), false)] {
+        let mut place = place_all(&[&program], "1s", folder.path());
+        place.env("XDG_DATA_HOME", data).arg("--tree").arg(program.pid().to_string());
+        let said = String::from_utf8(place.output().unwrap().stderr).unwrap();
+        assert_eq!(said.contains(told), told_so, "{said}");
+    }
+}
+
 #[test]
 fn a_limit_of_the_size_of_files_is_an_error_that_says_so_and_programs_keep_the_signal() {
     let script = r#"ulimit -f "$2"

@@ -20,16 +20,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, json, number_of_kills, pinwise, wait_until};
 use tempfile::TempDir;
 
 /// Targets that pinwise is killed on, each with a separate store.
 const TARGETS: u64 = 4;
-/// How often pinwise is killed. Set another number with `PINWISE_KILLS`.
-fn number_of_kills(usual: u64) -> u64 {
-    std::env::var("PINWISE_KILLS").map_or(usual, |kills| kills.parse().unwrap())
-}
-
 /// Longer than starting and scanning take if nothing else runs.
 const STARTING: Duration = Duration::from_millis(1200);
 /// As long as ten measurements and more.

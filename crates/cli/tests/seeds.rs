@@ -62,6 +62,7 @@ targets! {
     smt_core: "../../../fuzz/targets/smt_core.rs",
     snapshot: "../../../fuzz/targets/snapshot.rs",
     source_lines: "../../../fuzz/targets/source_lines.rs",
+    thread_stat: "../../../fuzz/targets/thread_stat.rs",
     threads_per_n: "../../../fuzz/targets/threads_per_n.rs",
 }
 

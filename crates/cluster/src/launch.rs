@@ -20,6 +20,7 @@ use crate::message::FrameError;
 use crate::node::Nodes;
 use pinwise_measure::Interrupt;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -425,8 +426,11 @@ fn provide(host: &str, own: &OwnProgram, interrupt: &Interrupt) -> Result<(), No
     }
     let mut copy = ssh(host);
     let bytes = own.bytes;
+    // Nobody can plant a file or a link of this name, and none that is there is written to.
+    let unpredictable = RandomState::new().build_hasher().finish();
     copy.arg(in_sh(&format!(
-        "umask 077; p=\"{program}\"; t=\"$p.$(uname -n).$$\"; mkdir -p \"${{p%/*}}\" && \
+        "umask 077; set -C; p=\"{program}\"; t=\"$p.{unpredictable:016x}\"; \
+         mkdir -p \"${{p%/*}}\" && \
          cat > \"$t\" && test $(wc -c < \"$t\") -eq {bytes} && chmod 700 \"$t\" && \
          {{ ln \"$t\" \"$p\" 2>/dev/null || test -x \"$p\" || mv \"$t\" \"$p\"; }}; \
          s=$?; rm -f \"$t\"; exit $s"

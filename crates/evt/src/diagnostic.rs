@@ -156,9 +156,15 @@ impl Diagnostic {
     }
 }
 
+/// A value without a unit: with an exponent where all its digits would be too many.
+fn number(value: f64) -> String {
+    let short = value == 0.0 || (1e-6..1e16).contains(&value.abs());
+    if short { value.to_string() } else { format!("{value:e}") }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.in_words(|value| value.to_string()))
+        f.write_str(&self.in_words(number))
     }
 }
 
@@ -288,7 +294,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.in_words(|value| value.to_string()))
+        f.write_str(&self.in_words(number))
     }
 }
 
@@ -310,5 +316,29 @@ impl fmt::Display for Limit {
             Self::Cap => "cap",
             Self::Threshold => "threshold",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_no_more_digits_than_they_need() {
+        for (value, told) in [
+            (100.5, "100.5"),
+            (3.0, "3"),
+            (0.0, "0"),
+            (-0.25, "-0.25"),
+            (1e300, "1e300"),
+            (-2.5e-300, "-2.5e-300"),
+            (1e15, "1000000000000000"),
+        ] {
+            assert_eq!(number(value), told);
+        }
+        let constant = Refusal::Constant { value: 1e300, n: 3 }.to_string();
+        assert_eq!(constant, "all 3 values are 1e300: a constant sample shows no tail");
+        let cap = Diagnostic::CapActive { cap: 1e300 }.to_string();
+        assert_eq!(cap, "the interval ends at the cap, 1e300");
     }
 }

@@ -20,6 +20,11 @@ use pinwise_topology::{CpuSet, Machine};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a name of the plan may be missing at first. A new thread has the name of its creator
+/// until it gives itself one, and the creator is then the first of two.
+const SETTLING: Duration = Duration::from_millis(300);
 
 /// What happens while a plan is used.
 #[derive(Debug)]
@@ -254,7 +259,7 @@ impl<'p> AppliedPlan<'p> {
     }
 
     /// Pins every thread that is there. Threads that are created while others are pinned are pinned
-    /// by the next round.
+    /// by the next round. If a name of the plan is missing, it looks again for a while.
     fn begin(
         plan: &'p Plan,
         pinner: PlanPinner,
@@ -264,14 +269,18 @@ impl<'p> AppliedPlan<'p> {
         let (pinner, refused) = (pinner.noting(notes), HashSet::new());
         let (memory, stayed) = (Ok(None), BTreeSet::new());
         let mut applied = Self { plan, pinner, pinned: Vec::new(), refused, memory, stayed };
+        let begin = Instant::now();
         loop {
             let news = applied.pinner.pin_new()?;
-            if news.is_empty() {
+            if !news.is_empty() {
+                applied.note_refused(&news);
+                applied.pinned.extend(news);
+            } else if applied.pinner.missing().is_empty() || begin.elapsed() >= SETTLING {
                 applied.memory = machine.map_or(Ok(None), |machine| applied.move_memory(machine));
                 return Ok(applied);
+            } else {
+                std::thread::sleep(applied.pinner.interval());
             }
-            applied.note_refused(&news);
-            applied.pinned.extend(news);
         }
     }
 

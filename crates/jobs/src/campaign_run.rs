@@ -354,12 +354,16 @@ mod tests {
         let request =
             simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(100));
         let caller = Caller::default();
-        for (time, told) in [(VIRTUAL, Remedy::AskAgain), (Time::Real, Remedy::Resume)] {
+        for (time, gone, told) in [
+            (VIRTUAL, false, Remedy::AskAgain),
+            (Time::Real, false, Remedy::Resume),
+            (Time::Real, true, Remedy::AskAgain),
+        ] {
             let (new, _) =
                 PlaceRequest::from(request.clone()).prepare(&caller, &store, &mut Silent).unwrap();
             let id = store.create(&new).unwrap();
             let testbed = open(&request, &caller).unwrap();
-            let testbed = Altered { testbed, restart: None, time };
+            let testbed = Altered { testbed, restart: None, time, gone };
             let (ending, records, notes) = (Ending::Failed("no".into()), Vec::new(), Vec::new());
             let failed = Measured { ending, records, notes, always_zero: false };
             let testbed: &dyn OpenSubject = &testbed;

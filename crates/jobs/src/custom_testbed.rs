@@ -94,7 +94,7 @@ mod tests {
             simulation.instances = 2;
             let testbed = open(&request, &Caller::default()).unwrap();
             let time = testbed.time();
-            let mut testbed = Altered { testbed, restart, time };
+            let mut testbed = Altered { testbed, restart, time, gone: false };
             let mut journal = MemoryJournal::default();
             let stop = Interrupt::default();
             let outcome = place_on(&mut testbed, request.question, &mut journal, &stop).unwrap();

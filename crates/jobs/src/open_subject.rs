@@ -303,6 +303,7 @@ pub(crate) mod fixture {
         pub(crate) testbed: Box<dyn OpenSubject>,
         pub(crate) restart: Option<Duration>,
         pub(crate) time: Time,
+        pub(crate) gone: bool,
     }
 
     impl Testbed for Altered {
@@ -340,7 +341,11 @@ pub(crate) mod fixture {
         }
     }
 
-    impl OpenSubject for Altered {}
+    impl OpenSubject for Altered {
+        fn is_gone(&self) -> bool {
+            self.gone
+        }
+    }
 }
 
 #[cfg(test)]

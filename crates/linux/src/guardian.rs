@@ -62,6 +62,7 @@ use crate::realtime::{RealtimeClass, keep_nice};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use crate::{AffinityError, affinity};
+use pinwise_measure::ProgramNote;
 use pinwise_topology::CpuSet;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -208,6 +209,8 @@ pub struct Guardian {
     child: Child,
     entries: Vec<GuardianEntry>,
     ledger: Option<Ledger>,
+    /// Why there is no ledger, if there should be one.
+    unwritten: Option<io::Error>,
 }
 
 impl Guardian {
@@ -216,9 +219,18 @@ impl Guardian {
         Self::start_with(Ledger::create())
     }
 
-    fn start_with(ledger: Option<Ledger>) -> Result<Self, GuardianError> {
+    /// A note if nothing is kept for the case that this process and the guardian are both killed.
+    pub fn note(&self) -> Option<ProgramNote> {
+        self.unwritten.as_ref().map(|error| ProgramNote::NothingKept { error: error.to_string() })
+    }
+
+    fn start_with(ledger: io::Result<Option<Ledger>>) -> Result<Self, GuardianError> {
+        let (ledger, unwritten) = match ledger {
+            Ok(ledger) => (ledger, None),
+            Err(error) => (None, Some(error)),
+        };
         match spawn(ledger.as_ref()) {
-            Ok(child) => Ok(Self { child, entries: Vec::new(), ledger }),
+            Ok(child) => Ok(Self { child, entries: Vec::new(), ledger, unwritten }),
             Err(error) => {
                 if let Some(ledger) = ledger {
                     ledger.remove();
@@ -581,14 +593,17 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
         let now = affinity::own(tid)?;
         let others = || existing.iter().cloned();
         let own = touched.of_heir(pid, &now, std::iter::once_with(others).flatten());
-        own.map_or(Ok(()), |own| affinity::give_back(pid, tid, &own))
+        let Some(own) = own else { return Ok(false) };
+        affinity::give_back(pid, tid, &own).map(|()| own != now)
     };
     let release_confined = |_: Pid, tid: Tid, process: &CpuSet| {
         let now = affinity::own(tid)?;
         let less = now != *process && now.is_subset(process);
-        if less && touched.may_be_pin(&now) { affinity::set(tid, process) } else { Ok(()) }
+        let pinned = less && touched.may_be_pin(&now);
+        if pinned { affinity::set(tid, process).map(|()| true) } else { Ok(false) }
     };
-    type Release<'a> = &'a dyn Fn(Pid, Tid, &CpuSet) -> Result<(), AffinityError>;
+    /// Whether it released the thread.
+    type Release<'a> = &'a dyn Fn(Pid, Tid, &CpuSet) -> Result<bool, AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release<'_>)> = entries
         .iter()
         .filter_map(|entry| {
@@ -609,23 +624,31 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
     let mut failed = HashSet::new();
     let deadline = Instant::now() + RESTORING;
     let mut looked_at: HashSet<Tid> = known.iter().map(|id| id.tid).collect();
-    let mut quiet = 0;
-    while quiet < 2 && Instant::now() < deadline {
+    // A released thread may have created another one before. New threads of a program that creates
+    // them without pause have nothing to inherit any more.
+    let (mut quiet, mut released) = (0, HashSet::new());
+    while quiet < 2 {
+        if Instant::now() > deadline {
+            failed.extend(released);
+            break;
+        }
+        released.clear();
         let everything = process::all().unwrap_or_default();
-        let mut found = false;
         for &(root, mask, release) in &processes {
             for pid in std::iter::once(root).chain(process::descendants(&[root], &everything)) {
                 for tid in process::threads(pid).unwrap_or_default() {
-                    if looked_at.insert(tid) {
-                        found = true;
-                        if is_refused(release(pid, tid, mask)) {
-                            failed.insert(root);
-                        }
+                    if !looked_at.insert(tid) {
+                        continue;
+                    }
+                    match release(pid, tid, mask) {
+                        Ok(true) => _ = released.insert(root),
+                        Ok(false) | Err(AffinityError::Gone(_)) => {}
+                        Err(_) => _ = failed.insert(root),
                     }
                 }
             }
         }
-        quiet = if found { 0 } else { quiet + 1 };
+        quiet = if released.is_empty() { quiet + 1 } else { 0 };
     }
     failed
 }

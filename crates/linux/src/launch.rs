@@ -4,6 +4,7 @@ use crate::affinity::CallerOnCpus;
 use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
 use crate::guardian_timeouts::GRACE;
 use crate::memory::InitialMemory;
+use crate::process_lock::ProcessLock;
 use crate::realtime::keep_nice;
 use crate::stream::{Streams, Tail, follow};
 use crate::target_error::TargetError;
@@ -80,6 +81,8 @@ pub struct LaunchedProgram {
     pub begin: Instant,
     /// The mark in its environment, which everything it starts inherits.
     mark: String,
+    /// No other pinwise changes it.
+    _lock: ProcessLock,
 }
 
 impl LaunchedProgram {
@@ -263,7 +266,10 @@ impl Launch {
         let on_cpus = self.cpus.as_ref().map(CallerOnCpus::move_to).transpose()?;
         let child = command.spawn().map_err(failed)?;
         drop(on_cpus);
-        let running = LaunchedProgram { child, stderr: None, stdout: None, begin, mark };
+        // It is new: who holds it already is not at work on it for long.
+        let lock = ProcessLock::of(&[Pid(child.id() as i32)]).unwrap_or_default();
+        let running =
+            LaunchedProgram { child, stderr: None, stdout: None, begin, mark, _lock: lock };
         // If the guardian cannot hear of it, it finds the program by its mark.
         guardian.enter(&[GuardianEntry::Launched { pid: running.pid() }])?;
         Ok(running)

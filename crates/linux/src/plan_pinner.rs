@@ -242,6 +242,15 @@ impl PlanPinner {
         self.living().filter(|seen| seen.refused).map(|seen| seen.id.pid).collect()
     }
 
+    /// The threads that have lost their places to another, by name, with what each has now.
+    pub fn lost(&self) -> impl Iterator<Item = (&str, CpuSet)> {
+        self.living().filter(|seen| !seen.refused).filter_map(|seen| {
+            let (name, cpus) = &self.wanted[seen.place?];
+            let now = affinity::get(seen.id.tid).ok()?;
+            (now != *cpus).then_some((name.as_str(), now))
+        })
+    }
+
     /// Whether every process has ended.
     pub fn ended(&self) -> bool {
         self.roster.members().is_empty()

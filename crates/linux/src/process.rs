@@ -18,6 +18,12 @@ pub fn allowed(pid: Pid) -> io::Result<CpuSet> {
     sys::affinity(pid.0)
 }
 
+/// The CPUs on which any of its threads may run.
+pub fn allowed_to_any(pid: Pid) -> io::Result<CpuSet> {
+    let masks = threads(pid)?.into_iter().filter_map(|tid| sys::affinity(tid.0).ok());
+    Ok(masks.fold(CpuSet::new(), |all, one| all.union(&one)))
+}
+
 /// The NUMA nodes from which a process may take memory, by its cpuset.
 pub(crate) fn memory_nodes(pid: Pid) -> Option<CpuSet> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

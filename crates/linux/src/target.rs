@@ -12,7 +12,7 @@ use crate::stream::Streams;
 use crate::target_error::TargetError;
 use crate::thread::{Pid, StartTime, Stat, ThreadId};
 use crate::thread_scan::{HARDLY_RUNS, ScannedThread, same_crew, scan};
-use pinwise_measure::{Interrupt, MeasureError};
+use pinwise_measure::{Interrupt, MeasureError, ProgramNote};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -74,6 +74,8 @@ pub struct Target {
     pinned: HashMap<ThreadId, PinnedThread>,
     /// The threads that existed before the first pin, and later ones with one CPU of their own.
     existing: Vec<ThreadId>,
+    /// When the first thread was pinned.
+    first_pin: Option<StartTime>,
     /// The pins that the guardian knows, with what the thread had before. Those of ended threads
     /// stay until a refresh finds no new thread.
     given: HashMap<(ThreadId, CpuSet), CpuSet>,
@@ -147,6 +149,7 @@ impl Target {
             running,
             pinned: HashMap::new(),
             existing: Vec::new(),
+            first_pin: None,
             given: HashMap::new(),
             moved: Vec::new(),
             guarded: HashSet::new(),
@@ -159,6 +162,11 @@ impl Target {
     /// Its name in messages: the command, or names and numbers of the processes.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A note if nothing is kept for the case that pinwise and its guardian are both killed.
+    pub fn note(&self) -> Option<ProgramNote> {
+        self.guardian.as_ref().and_then(Guardian::note)
     }
 
     /// Its processes, those the user named first.
@@ -219,7 +227,8 @@ impl Target {
             }
             // One scan alone shows no change.
             if previous.is_some() && begin.elapsed() >= patience {
-                let (name, waited) = (self.name.clone(), patience);
+                // Without patience it still watches twice.
+                let (name, waited) = (self.name.clone(), patience.max(window * 2));
                 return Err(match idle {
                     true => TargetError::Idle { name, waited, children: self.roster.unwatched() },
                     false => TargetError::Unsteady { name, window: window * 2, waited },
@@ -306,6 +315,11 @@ impl Target {
         let mut confined = Vec::new();
         let unpinned = LazyCell::new(|| self.unpinned());
         for &id in &changes.new {
+            // One that a control group got later may be older than all pins.
+            if self.first_pin.is_some_and(|first| id.start < first) {
+                confined.push(id);
+                continue;
+            }
             match self.release_heir(id, &unpinned) {
                 // What it has now is its own. Later it would look like an heir of a later pin.
                 Ok(own) if own.len() == 1 => confined.push(id),
@@ -369,6 +383,7 @@ impl Target {
             match affinity::own(id.tid) {
                 Ok(own) => {
                     if self.guarded.is_empty() {
+                        self.first_pin = StartTime::now();
                         self.existing = process::family_threads(&self.pids());
                         let threads = self.existing.clone();
                         entries.push(GuardianEntry::Existing { threads });

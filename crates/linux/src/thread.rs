@@ -55,6 +55,17 @@ impl FromStr for Pid {
 #[serde(transparent)]
 pub struct StartTime(pub u64);
 
+impl StartTime {
+    /// That of a thread which starts now; `None` if the length of a tick is not known.
+    pub(crate) fn now() -> Option<Self> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let per_second = rustix::param::clock_ticks_per_second();
+        let since = Duration::try_from(now).ok()?;
+        let ticks = since.as_nanos() * u128::from(per_second) / 1_000_000_000;
+        (per_second > 0).then_some(Self(ticks as u64))
+    }
+}
+
 /// One life of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ThreadId {

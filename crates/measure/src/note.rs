@@ -29,7 +29,7 @@ impl LeftAlone {
 }
 
 /// What probably changed the affinity of a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Pinner {
     /// A program that runs and is known to set affinities.
@@ -42,6 +42,7 @@ pub enum Pinner {
     /// What changed the cpuset: systemd, or a container manager.
     Cpuset,
     /// Nothing else is known.
+    #[default]
     Unknown,
 }
 
@@ -95,6 +96,9 @@ pub enum ProgramNote {
     ThreadsLeftToOthers {
         /// How many.
         threads: u64,
+        /// What probably moved the first of them; not known in older stores.
+        #[serde(default)]
+        by: Pinner,
     },
     /// Of several programs fewer than two still ran, so that nothing more was measured.
     ProgramsEnded,
@@ -207,6 +211,11 @@ pub enum ProgramNote {
     OfflineForgotten {
         /// They.
         cpus: String,
+    },
+    /// Nothing could be kept for the next start, in case pinwise and its guardian are both killed.
+    NothingKept {
+        /// Why not, as the system says it.
+        error: String,
     },
     /// The workers of a run ended between two looks: their number is taken from n.
     ThreadsMissed,

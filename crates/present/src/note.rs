@@ -45,8 +45,8 @@ pub fn note(note: &ProgramNote) -> String {
             let events = events.join(", ");
             format!("not counted here: {events}; see pinwise doctor, or use --rule seen")
         }
-        ProgramNote::ThreadsLeftToOthers { threads } => format!(
-            "{} moved by another program, and left alone since: stop that program",
+        ProgramNote::ThreadsLeftToOthers { threads, by } => format!(
+            "{} moved by {by}, and left alone since: stop that",
             match threads {
                 1 => "a thread was".to_owned(),
                 more => format!("{more} threads were"),
@@ -146,6 +146,9 @@ pub fn note(note: &ProgramNote) -> String {
         ProgramNote::OfflineForgotten { cpus } => format!(
             "Linux before 6.2 does not restore CPU {cpus}, which is offline: use taskset -ap when \
              it is online"
+        ),
+        ProgramNote::NothingKept { error } => format!(
+            "nothing is kept for a kill of pinwise and its helper ({error}): set XDG_DATA_HOME"
         ),
         ProgramNote::ThreadsMissed => {
             "runs are so short that threads went unseen: n counts instead; measure longer \

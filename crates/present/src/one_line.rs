@@ -72,8 +72,8 @@ fn program_notes() -> Vec<ProgramNote> {
         ThreadsMoved { threads: 1, name: text(), cpus: "0-7".into(), by: Pinner::Unknown }
         ThreadsMoved { threads: 3, name: "w#2".into(), cpus: "0-7".into(), by: Pinner::Cpuset }
         WithoutEvents { events: vec![CounterEvent::FrontEndMisses, CounterEvent::FpOperations] }
-        ThreadsLeftToOthers { threads: 1 }
-        ThreadsLeftToOthers { threads: 12 }
+        ThreadsLeftToOthers { threads: 1, by: Pinner::Unknown }
+        ThreadsLeftToOthers { threads: 12, by: Pinner::Cpuset }
         ProgramsEnded {}
         CpusAway { cpus: text(), seconds: 1.5 }
         ThreadMissing { runs: 12, of: 30 }
@@ -101,6 +101,7 @@ fn program_notes() -> Vec<ProgramNote> {
         LockUnseen {}
         PinnedBefore { threads: 12, of: 24 }
         OfflineForgotten { cpus: "12-15".into() }
+        NothingKept { error: error() }
         ThreadsMissed {}
         MigrationsUnseen {}
         OneMemoryNode {}
@@ -480,6 +481,7 @@ fn program_note_weakens(note: &ProgramNote) -> bool {
         | ProgramNote::LockUnseen
         | ProgramNote::PinnedBefore { .. }
         | ProgramNote::OfflineForgotten { .. }
+        | ProgramNote::NothingKept { .. }
         | ProgramNote::ThreadsMissed
         | ProgramNote::MigrationsUnseen
         | ProgramNote::MemoryRemote { .. }

@@ -34,12 +34,12 @@ use pinwise_counters::{CountSource, QuantumSeries, ThreadCounts};
 use pinwise_figures::duration;
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
-    affinity, pause, process, sys,
+    affinity, cpuset_of, likely_pinner, pause, process, sys,
 };
 use pinwise_measure::{
     CoscheduledPeriod, CounterQuality, Detail, Effort, EventCounts, Interrupt, MeasureError,
-    Measurement, ObservedThread, ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves, Unit,
-    Workload,
+    Measurement, ObservedThread, Pinner, ProgramNote, Retry, Setting, Testbed, Thread, ThreadMoves,
+    Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{CpuId, CpuSet, Machine, Random};
@@ -187,6 +187,7 @@ impl CoscheduledTestbed {
         };
         let pace = QuantumPace::new(options.quantum, machine.online().len());
         let now = Instant::now();
+        let cpuset = found.target.pids().first().map(|&pid| cpuset_of(pid)).unwrap_or_default();
         let mut quanta = Quanta {
             target: found.target,
             named: found.named,
@@ -208,21 +209,25 @@ impl CoscheduledTestbed {
             account: None,
             period: PeriodAccount::new(now, (options.own_time)()),
             own_time: options.own_time,
-            moved_by_others: 0,
+            moved_by_others: None,
+            cpuset,
             cancelled,
         };
         let new = quanta.target.threads();
         quanta.threads.follow(&Changes { new, gone: Vec::new() }, &quanta.contexts);
         let (meter, mut notes) = (options.meter, options.notes);
         notes.extend(affinity::forgotten(&quanta.target.mask(), &machine.offline));
+        notes.extend(quanta.target.note());
         Ok(Self { quanta, meter, until: None, machine, workload, unit, notes })
     }
 
     /// Notes on the metric, and on what happened to threads.
     pub fn notes(&self) -> Vec<ProgramNote> {
-        let by_others = self.quanta.moved_by_others;
-        let others =
-            (by_others > 0).then_some(ProgramNote::ThreadsLeftToOthers { threads: by_others });
+        let others = self.quanta.moved_by_others.as_ref();
+        let others = others.map(|(threads, by)| ProgramNote::ThreadsLeftToOthers {
+            threads: *threads,
+            by: by.clone(),
+        });
         self.notes.iter().cloned().chain(others).collect()
     }
 
@@ -334,7 +339,10 @@ struct Quanta {
     /// Since when programs are seen in this period.
     account: Option<Instant>,
     period: PeriodAccount,
-    moved_by_others: u64,
+    /// How many threads others have moved, and what probably moved the first.
+    moved_by_others: Option<(u64, Pinner)>,
+    /// The cpuset of the first program at the beginning.
+    cpuset: CpuSet,
     cancelled: Interrupt,
 }
 
@@ -468,7 +476,8 @@ impl Quanta {
         }
         // Before the pins: a thread that another has just moved gets none.
         for moved in self.target.moved()? {
-            self.moved_by_others += 1;
+            let by = || likely_pinner(moved.id.pid, &self.cpuset);
+            self.moved_by_others.get_or_insert_with(|| (0, by())).0 += 1;
             self.threads.leave(moved.id);
         }
         let moves: Vec<(ThreadId, usize)> =

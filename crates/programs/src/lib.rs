@@ -4,6 +4,7 @@
 mod cosched;
 mod live;
 mod pairs;
+mod pin_history;
 mod prober;
 mod rerun;
 mod run_metric;

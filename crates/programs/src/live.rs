@@ -19,8 +19,8 @@ mod slot;
 
 pub use floor_detail::{FloorDetail, UnpinnedWindow};
 
+use crate::pin_history::PinHistory;
 use memory::Memory;
-use pins::PinHistory;
 use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{
     RealtimeClass, Target, TargetError, affinity, common_contexts, cpuset_of, pause, process,
@@ -175,6 +175,7 @@ impl LiveTestbed {
         let affinities: Vec<CpuSet> =
             placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
         options.notes.extend(affinity::forgotten(&target.mask(), &machine.offline));
+        options.notes.extend(target.note());
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
         let pids = slots.iter().filter_map(|slot| Some(slot.id?.pid));

@@ -3,13 +3,16 @@
 //! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the
 //! program prints. One run first shows which threads the program has and which of them run. After
 //! that, each run places the threads of the same names as they appear. Runs differ: if a thread
-//! does not appear, or a new one is busy, it is counted and reported.
+//! does not appear, or a new one is busy, it is counted and reported. A run in which a thread lost
+//! its place to another does not count.
 
+use crate::pin_history::PinHistory;
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures::duration;
 use pinwise_linux::{
     CpuDemand, EndedThreads, Guardian, GuardianEntry, InitialMemory, Launch, LaunchedProgram,
-    Output, PlanPinner, RealtimeClass, Scope, TargetError, affinity, common_contexts,
+    Output, PlanPinner, RealtimeClass, Scope, TargetError, affinity, common_contexts, cpuset_of,
+    likely_pinner,
     thread::{ThreadId, Tid},
     thread_filter::{self, ThreadFilter},
     thread_scan::{sample, worth_placing},
@@ -78,6 +81,7 @@ pub struct RerunTestbed {
     incomplete: usize,
     /// Runs in which a thread was busy that has no place.
     crowded: usize,
+    pin_history: PinHistory,
 }
 
 /// The result of one run.
@@ -151,6 +155,7 @@ impl RerunTestbed {
             runs: 0,
             incomplete: 0,
             crowded: 0,
+            pin_history: PinHistory::default(),
         };
         let mut run = testbed.run(Vec::new(), lasts)?;
         for _ in 1..LEARNING {
@@ -184,15 +189,18 @@ impl RerunTestbed {
         Ok(testbed)
     }
 
-    /// Notes on threads that are left alone.
+    /// Notes on threads that are left alone, and on what could not be kept.
     pub fn notes(&self) -> Vec<ProgramNote> {
-        thread_filter::left_alone(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
+        let left = self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str()));
+        thread_filter::left_alone(left).into_iter().chain(self.guardian.note()).collect()
     }
 
-    /// The policy under which its runs have their memory. Nobody looks where that lies.
+    /// The policy under which its runs have their memory, if there is a choice. Nobody looks where
+    /// that lies.
     pub fn memory(&self) -> Option<MemoryUse> {
         let policy = self.options.memory;
-        (!policy.is_leave()).then(|| MemoryUse { policy, ..MemoryUse::default() })
+        let choice = !policy.is_leave() || self.machine.memory_nodes().len() > 1;
+        choice.then(|| MemoryUse { policy, ..MemoryUse::default() })
     }
 
     /// How long the run took that showed its threads.
@@ -206,7 +214,7 @@ impl RerunTestbed {
             .then_some(ProgramNote::ThreadMissing { runs: self.incomplete as u64, of });
         let unknown = (self.crowded > 0)
             .then_some(ProgramNote::ThreadUnknown { runs: self.crowded as u64, of });
-        missing.into_iter().chain(unknown).collect()
+        missing.into_iter().chain(unknown).chain(self.pin_history.notes()).collect()
     }
 
     fn places(&self, setting: &Setting) -> Result<Vec<(String, CpuSet)>, MeasureError> {
@@ -286,6 +294,7 @@ impl RerunTestbed {
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![running.pid()]), places, EndedThreads::Count)
                 .map_err(failed)?;
+        let cpuset = cpuset_of(running.pid());
         let mut demands: HashMap<ThreadId, CpuDemand> = HashMap::new();
         let mut looked = Instant::now();
         let mut told = false;
@@ -306,6 +315,14 @@ impl RerunTestbed {
                             .or_insert_with(|| CpuDemand::from_birth(now))
                             .see(now);
                     }
+                }
+                let threads = &self.workload.threads;
+                let place = |name: &str| threads.iter().position(|thread| thread.name == name);
+                let lost = pinner.lost().filter_map(|(name, now)| Some((place(name)?, now)));
+                let lost: Vec<(usize, CpuSet)> = lost.collect();
+                if !lost.is_empty() {
+                    let by = likely_pinner(running.pid(), &cpuset);
+                    self.pin_history.moved(&lost, threads, by)?;
                 }
             }
             let next = pinner.interval().min(NAP);

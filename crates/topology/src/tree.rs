@@ -68,7 +68,8 @@ pub struct SharingTree {
 pub(crate) struct Node {
     /// Its name: see [`name`].
     kind: DomainKind,
-    /// The innermost of the merged domains.
+    /// The outermost and the innermost of the merged domains.
+    outermost: DomainKind,
     innermost: DomainKind,
     pub(crate) parent: usize,
     /// Its leaves.
@@ -143,27 +144,27 @@ impl SharingTree {
     /// The levels at which some parent has more than one child, outermost first. Each has its kind,
     /// and the number of children per parent if that is the same everywhere.
     pub fn levels(&self) -> Vec<(DomainKind, Option<usize>)> {
+        let several = |counts: &BTreeMap<usize, usize>| counts.values().any(|&count| count > 1);
         let mut siblings: BTreeMap<DomainKind, BTreeMap<usize, usize>> = BTreeMap::new();
         for node in self.nodes.iter().skip(1) {
             *siblings.entry(node.kind).or_default().entry(node.parent).or_default() += 1;
         }
-        // A core with one context is merged with it: there the level of contexts has one child.
+        siblings.retain(|_, counts| several(counts));
+        siblings.values_mut().for_each(BTreeMap::clear);
         for (index, node) in self.nodes.iter().enumerate().skip(1) {
-            let merged = siblings.iter_mut().filter(|(kind, _)| node.kind < **kind);
-            for (_, counts) in merged.filter(|(kind, _)| **kind <= node.innermost) {
-                counts.insert(index, 1);
+            // A cluster with one core is merged with it. It is one of the clusters, and the level
+            // of cores has one child there.
+            let mut levels = siblings.range_mut(node.outermost..=node.innermost);
+            if let Some((_, counts)) = levels.next() {
+                *counts.entry(node.parent).or_default() += 1;
             }
+            levels.for_each(|(_, counts)| _ = counts.insert(index, 1));
         }
         let arity = |counts: &BTreeMap<usize, usize>| {
             let first = *counts.values().next()?;
             counts.values().all(|&count| count == first).then_some(first)
         };
-        let several = |counts: &BTreeMap<usize, usize>| counts.values().any(|&count| count > 1);
-        siblings
-            .iter()
-            .filter(|(_, counts)| several(counts))
-            .map(|(&kind, counts)| (kind, arity(counts)))
-            .collect()
+        siblings.iter().map(|(&kind, counts)| (kind, arity(counts))).collect()
     }
 
     /// The domains around a leaf (which must exist), from the smallest with another context to the
@@ -209,6 +210,7 @@ impl SharingTree {
         let start = self.leaves.len() as u32;
         self.nodes.push(Node {
             kind: name(&draft.kinds),
+            outermost: draft.kinds.first().copied().unwrap_or(DomainKind::Pu),
             innermost: draft.kinds.last().copied().unwrap_or(DomainKind::Pu),
             parent,
             leaves: start..start,

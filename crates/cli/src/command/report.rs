@@ -87,8 +87,8 @@ impl Report {
         let characterization = characterized(&store, &info);
         let page = campaign_page(&store, &info, &answer, files, characterization.as_ref())?;
         let mark = campaign_mark(&store, &info);
-        let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
-        output::write(&file, page.as_bytes())?;
+        let usual = || free(&format!("pinwise-{}", info.id.0), &mark);
+        let file = output::write_page(self.output, usual, &page)?;
         if self.json {
             return output::print_json(&ReportJson {
                 campaign: info.id.0,

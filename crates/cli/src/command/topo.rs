@@ -336,4 +336,31 @@ mod tests {
         });
         assert_eq!(drawn, [false, true, true]);
     }
+
+    #[test]
+    fn cpus_that_the_scheduler_leaves_alone_are_named_as_such() {
+        let set = |list: &str| CpuSet::parse_list(list).unwrap();
+        let mut machine = Machine::from_shape("core:4 pu:2").unwrap();
+        (machine.isolated, machine.nohz_full) = (set("2,3"), set("2-5"));
+        machine.allowed = set("0,1,4-7");
+        let told = text(&machine, 100);
+        assert!(
+            told.contains("\nisolated (isolcpus=, or an isolated cpuset): CPUs 2,3\n"),
+            "{told}"
+        );
+        assert!(told.contains("\nwithout a timer tick (nohz_full=): CPUs 2-5\n"), "{told}");
+        assert!(!told.contains("not allowed by the cpuset"), "{told}");
+        machine.allowed = set("4-7");
+        let told = text(&machine, 100);
+        assert!(told.contains("\nnot allowed by the cpuset or the affinity mask: CPUs 0,1\n"));
+    }
+
+    #[test]
+    fn the_name_of_a_machine_controls_no_terminal() {
+        let mut machine = Machine::from_shape("core:2").unwrap();
+        machine.name = "\u{1b}]0;owned\u{7}\nPin: forged".into();
+        let told = pinwise_present::printable(&text(&machine, 100)).into_owned();
+        assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told:?}");
+        assert!(told.lines().all(|line| !line.starts_with("Pin:")), "{told}");
+    }
 }

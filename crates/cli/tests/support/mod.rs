@@ -22,6 +22,11 @@ pub(crate) const PINWISE: &str = env!("CARGO_BIN_EXE_pinwise");
 /// with much else to do reaches the state later.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How often pinwise is killed. Set another number with `PINWISE_KILLS`.
+pub(crate) fn number_of_kills(usual: u64) -> u64 {
+    std::env::var("PINWISE_KILLS").map_or(usual, |kills| kills.parse().unwrap())
+}
+
 /// A program started for a test. It is killed by its own id when the test is done with it, however
 /// that ends.
 pub(crate) struct Program(pub(crate) Child);

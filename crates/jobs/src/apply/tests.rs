@@ -3,7 +3,7 @@
 use super::*;
 use pinwise_placement::{PlannedMemory, PlannedNumber, PlannedThread};
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -97,6 +97,34 @@ fn a_plan_is_applied_and_taken_back() {
     let released = program.undo(notes.path()).unwrap();
     assert_eq!((released.len(), &released[0].cpus), (1, &before));
     assert_eq!(shell.cpus(), before);
+}
+
+/// A child process has the name of its parent until it becomes another program, and so has a thread
+/// until it gives itself a name. Meanwhile the parent is the first of two.
+#[test]
+fn a_name_that_is_not_its_own_for_a_moment_is_waited_for() {
+    let (notes, plan) = (tempfile::tempdir().unwrap(), plan(&["sh"]));
+    let script = "exec 3<&0; (read -r go <&3; exec cat <&3) & echo started; wait";
+    let mut child = Command::new("sh")
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut go = child.stdin.take().unwrap();
+    let shell = Shell(child);
+    let program = HeldProgram::of(shell.pid()).unwrap();
+    let applied = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(SETTLING / 6);
+            writeln!(go, "go").unwrap();
+        });
+        program.apply(&plan, ApplyOptions::default(), notes.path(), &mut |_| Ok(())).unwrap()
+    });
+    assert!(applied.missing().is_none());
+    assert_eq!(shell.cpus(), cpu());
+    drop(go);
 }
 
 #[test]

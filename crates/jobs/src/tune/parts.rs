@@ -374,8 +374,9 @@ fn policies(
 fn usable_machine(program: &TunedProgram<'_>) -> Result<Machine, JobError> {
     let mut machine = program.machine_now()?;
     let process = program.process().map(Pid);
-    if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed) {
-        machine.allowed = machine.allowed.intersection(&allowed);
+    if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed_to_any) {
+        // A process that already ran may use more CPUs than pinwise.
+        machine.allowed = allowed.intersection(machine.online());
     }
     Ok(match process {
         Some(process) => pinwise_linux::memory::machine_of(process, machine),

@@ -14,7 +14,8 @@
 //! its number may mean another program by now.
 //!
 //! *Limits.* Only files and folders of the same user count. Without a folder of this user that can
-//! be written, there is no file. A launched program that removed the mark goes on.
+//! be written, there is no file, and a note says so. A launched program that removed the mark goes
+//! on.
 
 use super::launched::Launched;
 use super::{
@@ -245,19 +246,22 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A new file, if there is a folder of this user that can be written.
-    pub(super) fn create() -> Option<Self> {
-        Self::create_in(FOLDER.get()?)
+    /// A new file, if ledgers are kept.
+    ///
+    /// # Errors
+    /// There is no folder of this user that can be written.
+    pub(super) fn create() -> io::Result<Option<Self>> {
+        FOLDER.get().map(|folder| Self::create_in(folder)).transpose()
     }
 
-    pub(super) fn create_in(folder: &Path) -> Option<Self> {
+    pub(super) fn create_in(folder: &Path) -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let own = rustix::process::geteuid().as_raw();
-        private_folder(folder).ok()?;
-        own_folder(folder, own).ok()?;
-        let folder = boot_folder(folder).ok()?;
-        private_folder(&folder).ok()?;
-        own_folder(&folder, own).ok()?;
+        private_folder(folder)?;
+        own_folder(folder, own)?;
+        let folder = boot_folder(folder)?;
+        private_folder(&folder)?;
+        own_folder(&folder, own)?;
         let (path, file) = loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("{}-{number}", std::process::id()));
@@ -265,15 +269,15 @@ impl Ledger {
                 Ok(file) => break (path, file),
                 // An earlier process had this number, and its file waits for a later start.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(_) => return None,
+                Err(error) => return Err(error),
             }
         };
         let ledger = Self { path, file };
         if ledger.lock().is_none() {
             ledger.remove();
-            return None;
+            return Err(io::ErrorKind::WouldBlock.into());
         }
-        Some(ledger)
+        Ok(ledger)
     }
 
     /// The file of the guardian that this process is.
@@ -402,7 +406,7 @@ mod tests {
         }
         drop(again);
         // This test program is no guardian.
-        assert!(Guardian::start_with(Some(ledger)).is_err());
+        assert!(Guardian::start_with(Ok(Some(ledger))).is_err());
         assert!(!path.exists());
         let empty = abandoned(folder.path(), &[]);
         assert_eq!(outcomes(folder.path()), []);
@@ -416,7 +420,8 @@ mod tests {
         let path = ledger.path.clone();
         // It ends when its pipe is closed, and knows no file.
         let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        drop(Guardian { child, entries: Vec::new(), ledger: Some(ledger) });
+        let (entries, unwritten) = (Vec::new(), None);
+        drop(Guardian { child, entries, ledger: Some(ledger), unwritten });
         assert!(!path.exists());
     }
 
@@ -433,7 +438,7 @@ mod tests {
             let exits = format!("exit {code}");
             let mut child = Command::new("sh");
             let child = child.args(["-c", &exits]).stdin(Stdio::piped()).spawn().unwrap();
-            drop(Guardian { child, entries, ledger: Some(ledger) });
+            drop(Guardian { child, entries, ledger: Some(ledger), unwritten: None });
             assert!(path.exists(), "{code}");
             // Another test may be starting a program, which shares this lock until it runs.
             let mut tries = (0..10_000).map(|_| {

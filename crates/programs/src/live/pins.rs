@@ -17,7 +17,7 @@ use pinwise_figures as figures;
 use pinwise_linux::{
     AffinityError, MovedThread, TargetError, ThreadId, affinity, cpuset_of, likely_pinner, pause,
 };
-use pinwise_measure::{MeasureError, Pinner, ProgramNote, Retry, Setting};
+use pinwise_measure::{MeasureError, Pinner, Retry, Setting};
 use pinwise_topology::{Assignment, CpuSet};
 use std::time::{Duration, Instant};
 
@@ -27,12 +27,9 @@ const AWAY: Duration = Duration::from_secs(30);
 /// From one look for them to the next.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Why the pins of a measurement did not hold.
+/// Why a measurement has no contexts for its pins.
 #[derive(Debug, thiserror::Error)]
-enum PinsLost {
-    /// Another moved a thread.
-    #[error("{by} moved thread {name} to CPU {now} while it was measured{}", next(*again))]
-    Moved { name: String, now: CpuSet, by: Pinner, again: bool },
+enum ContextsGone {
     /// Contexts of the search are gone.
     #[error(
         "CPU {cpus} went away while {program} was measured (offline, or no longer in its cpuset): \
@@ -44,60 +41,25 @@ enum PinsLost {
     #[error(
         "CPU {cpus} went away while {program} was measured and did not come back within {}: it is \
          offline, or no longer in its cpuset; restore it and resume, or start a new search, which \
-         takes the others{}",
+         takes the others{}{}",
         figures::duration(*waited),
-        if others.is_empty() { String::new() } else { format!(" (CPU {others})") }
+        if others.is_empty() { String::new() } else { format!(" (CPU {others})") },
+        if *forgotten { KEPT_OFF } else { "" }
     )]
-    StillGone { program: String, cpus: CpuSet, others: CpuSet, waited: Duration },
+    StillGone { program: String, cpus: CpuSet, others: CpuSet, waited: Duration, forgotten: bool },
 }
 
-/// What follows when a thread was moved.
-fn next(again: bool) -> &'static str {
-    match again {
-        false => "",
-        true => ", for the second time: stop that, or leave the pinning to it; then resume",
-    }
-}
+/// What an old kernel makes of affinities that are given back without their CPUs.
+const KEPT_OFF: &str = "; Linux before 6.2 keeps its threads off that CPU: use taskset -ap when it \
+                        is back";
 
-impl From<PinsLost> for MeasureError {
-    fn from(error: PinsLost) -> Self {
+impl From<ContextsGone> for MeasureError {
+    fn from(error: ContextsGone) -> Self {
         let retry = match &error {
-            PinsLost::Moved { again: false, .. } => Retry::Same,
-            PinsLost::Gone { .. } => Retry::Later,
-            PinsLost::Moved { again: true, .. } | PinsLost::StillGone { .. } => Retry::Never,
+            ContextsGone::Gone { .. } => Retry::Later,
+            ContextsGone::StillGone { .. } => Retry::Never,
         };
         Self::new(retry, error.to_string())
-    }
-}
-
-/// What the pins of a search have met so far.
-#[derive(Debug, Default)]
-pub(super) struct PinHistory {
-    /// The places of threads that another has moved.
-    moved: Vec<usize>,
-    /// The first of them.
-    first_moved: Option<(String, CpuSet, Pinner)>,
-    /// CPUs that went away and are not back.
-    away: bool,
-    /// The CPUs that went away last, and how long was waited in all.
-    waited: Option<(CpuSet, Duration)>,
-}
-
-impl PinHistory {
-    /// Notes on it.
-    pub(super) fn notes(&self) -> impl Iterator<Item = ProgramNote> {
-        let moved = self.first_moved.as_ref().map(|(name, cpus, by)| ProgramNote::ThreadsMoved {
-            threads: self.moved.len() as u64,
-            name: name.clone(),
-            cpus: cpus.to_string(),
-            by: by.clone(),
-        });
-        let back = self.waited.as_ref().filter(|_| !self.away);
-        let away = back.map(|(cpus, waited)| ProgramNote::CpusAway {
-            cpus: cpus.to_string(),
-            seconds: waited.as_secs_f64(),
-        });
-        moved.into_iter().chain(away)
     }
 }
 
@@ -154,18 +116,11 @@ impl LiveTestbed {
         let slot = |one: &MovedThread| self.slots.iter().position(|slot| slot.id == Some(one.id));
         let moved: Vec<(usize, CpuSet)> =
             moved.iter().filter_map(|one| Some((slot(one)?, one.now.clone()))).collect();
-        let before = |(slot, _): &&(usize, CpuSet)| self.pin_history.moved.contains(slot);
-        let repeated = moved.iter().find(before);
-        let again = repeated.is_some();
-        let Some((slot, now)) = repeated.or(moved.first()).cloned() else { return Ok(()) };
-        let name = self.workload.threads[slot].name.clone();
+        if moved.is_empty() {
+            return Ok(());
+        }
         let by = self.pinner();
-        let history = &mut self.pin_history;
-        history.first_moved.get_or_insert_with(|| (name.clone(), now.clone(), by.clone()));
-        history.moved.extend(moved.into_iter().map(|(slot, _)| slot));
-        history.moved.sort_unstable();
-        history.moved.dedup();
-        Err(PinsLost::Moved { name, now, by, again }.into())
+        self.pin_history.moved(&moved, &self.workload.threads, by)
     }
 
     /// Who probably moves its threads.
@@ -182,7 +137,7 @@ impl LiveTestbed {
         let begin = Instant::now();
         let earlier = self.pin_history.waited.as_ref().map_or(Duration::ZERO, |(_, time)| *time);
         while std::mem::take(&mut self.pin_history.away) {
-            let Some(PinsLost::Gone { program, cpus }) = self.contexts_gone() else { break };
+            let Some(ContextsGone::Gone { program, cpus }) = self.contexts_gone() else { break };
             self.target.check()?;
             if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
@@ -191,7 +146,9 @@ impl LiveTestbed {
             if over || begin.elapsed() >= AWAY {
                 let others = self.contexts().difference(&cpus);
                 let waited = begin.elapsed();
-                return Err(PinsLost::StillGone { program, cpus, others, waited }.into());
+                let forgotten = affinity::forgotten(&cpus, &cpus).is_some();
+                let gone = ContextsGone::StillGone { program, cpus, others, waited, forgotten };
+                return Err(gone.into());
             }
             pause(LOOK, &self.cancelled);
             if let Some((_, waited)) = &mut self.pin_history.waited {
@@ -210,7 +167,7 @@ impl LiveTestbed {
 
     /// Says that contexts of the search are gone, if so. Gives all threads their affinities to find
     /// out. The CPUs that the kernel then leaves out are gone, if no cpuset has them.
-    fn contexts_gone(&mut self) -> Option<PinsLost> {
+    fn contexts_gone(&mut self) -> Option<ContextsGone> {
         // A thread is refused if none of its CPUs is left.
         let _ = self.target.unpin();
         let now = self.slots.iter().filter_map(|slot| affinity::get(slot.id?.tid).ok());
@@ -220,7 +177,7 @@ impl LiveTestbed {
         let history = &mut self.pin_history;
         history.away = true;
         history.waited.get_or_insert((CpuSet::new(), Duration::ZERO)).0 = cpus.clone();
-        Some(PinsLost::Gone { program: self.target.name().to_owned(), cpus })
+        Some(ContextsGone::Gone { program: self.target.name().to_owned(), cpus })
     }
 }
 
@@ -250,14 +207,25 @@ mod tests {
     #[test]
     fn what_is_gone_is_awaited_and_then_named_with_what_is_left() {
         let [cpus, others] = ["3-5", "0-2"].map(|list| CpuSet::parse_list(list).unwrap());
-        let gone = PinsLost::Gone { program: "spin".into(), cpus: cpus.clone() };
+        let gone = ContextsGone::Gone { program: "spin".into(), cpus: cpus.clone() };
         let error = MeasureError::from(gone);
         assert_eq!(error.retry, Retry::Later);
         assert!(error.message.ends_with("waiting for it, at most 30 s"), "{error}");
-        let (program, waited) = ("spin".into(), AWAY);
-        let error = MeasureError::from(PinsLost::StillGone { program, cpus, others, waited });
+        let still_gone = |forgotten| {
+            let (program, cpus, others) = ("spin".into(), cpus.clone(), others.clone());
+            MeasureError::from(ContextsGone::StillGone {
+                program,
+                cpus,
+                others,
+                waited: AWAY,
+                forgotten,
+            })
+        };
+        let error = still_gone(false);
         assert_eq!(error.retry, Retry::Never);
         assert!(error.message.starts_with("CPU 3-5 went away while spin was measured"), "{error}");
         assert!(error.message.ends_with("which takes the others (CPU 0-2)"), "{error}");
+        let error = still_gone(true);
+        assert!(error.message.contains("Linux before 6.2 keeps its threads off"), "{error}");
     }
 }

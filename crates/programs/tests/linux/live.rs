@@ -279,10 +279,64 @@ fn a_thread_that_is_not_placed_keeps_the_cpu_its_program_gave_it() {
     let options =
         LiveOptions { filter: ThreadFilter::new(Some("spin"), Some("1")).unwrap(), ..quick() };
     let mut testbed = testbed(target, options).unwrap();
-    testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
+    // Its own CPU is also a pin of the others, for a while.
+    for leaf in [1, 0, 1] {
+        testbed.measure(&all_on(&testbed, leaf), Effort::default()).unwrap();
+        assert_eq!(masks(&threads)[1], before[1]);
+    }
+    drop(testbed);
+    assert_eq!(masks(&threads), before);
+}
+
+/// It is older than all pins, so its one CPU is its own.
+#[test]
+fn a_process_that_a_cgroup_gets_later_keeps_the_cpu_it_had() {
+    let folder = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].map(Path::new);
+    let folder = folder.into_iter().find(|folder| folder.join("cgroup.procs").exists());
+    let group = folder.map(|folder| folder.join(format!("pinwise-later-{}", std::process::id())));
+    let Some(group) = group.filter(|group| enough_cpus() && std::fs::create_dir(group).is_ok())
+    else {
+        pinwise_synthetic::not_judged("no control group can be made here");
+        return;
+    };
+    let programs = [Program::start("spin 1"), Program::start("spin 1")];
+    let threads: Vec<Tid> = programs.iter().map(|one| one.threads("spin-", 1)[0]).collect();
+    let enter = |program: &Program| {
+        std::fs::write(group.join("cgroup.procs"), program.pid().to_string()).unwrap();
+    };
+    affinity::set(threads[1], &whole().iter().take(1).collect()).unwrap();
+    let before = masks(&threads);
+    enter(&programs[0]);
+    let mut testbed =
+        testbed(Target::attach(Scope::Cgroup(group.clone())).unwrap(), quick()).unwrap();
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    enter(&programs[1]);
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    let late = |note: &ProgramNote| matches!(note, ProgramNote::ThreadsAppeared { .. });
+    assert!(testbed.disturbances().notes.iter().any(late), "it was seen");
     assert_eq!(masks(&threads)[1], before[1]);
     drop(testbed);
     assert_eq!(masks(&threads), before);
+    drop(programs);
+    until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());
+}
+
+/// Prints the notes of a search on a machine whose CPUs are all offline.
+pub(crate) fn forgetful(pid: i32) {
+    let machine = Machine { offline: machine().allowed, ..machine() };
+    let target = Target::attach(Scope::Processes(vec![Pid(pid)])).unwrap();
+    let opened =
+        LiveTestbed::new(target, &machine, reading(|| 100.0), quick(), Interrupt::default());
+    println!("{:?}", opened.unwrap().notes());
+}
+
+#[test]
+fn a_search_notes_the_cpus_that_an_old_kernel_does_not_put_back() {
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let Some(told) = on_old_kernel(&format!("forgetful place {}", program.pid())) else { return };
+    let note = ProgramNote::OfflineForgotten { cpus: masks(&threads)[0].to_string() };
+    assert!(told.contains(&format!("{note:?}")), "{told}");
 }
 
 /// `spin-0` shares its CPU with 32 threads of more weight, also if all this runs at nice 10. It
@@ -414,6 +468,12 @@ fn what_cannot_be_started_or_attached_to_is_named() {
         .err()
         .unwrap();
     assert!(matches!(error, TargetError::Idle { .. }), "{error}");
+    // Without patience it is watched twice, and the error says so.
+    let options = LiveOptions { patience: Duration::ZERO, ..quick() };
+    let twice = options.scan * 2;
+    let target = Target::attach(Scope::Processes(vec![sleeper.pid()])).unwrap();
+    let error = testbed(target, options).err().unwrap();
+    assert!(matches!(error, TargetError::Idle { waited, .. } if waited == twice), "{error}");
     sleeper.0.kill().unwrap();
 }
 

@@ -12,7 +12,8 @@ mod rerun;
 
 use pinwise_linux::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
 use programs::{
-    LIFE, PROGRAM, Program, breeder, child, flood, parent, respawner, spin, spinners, workers,
+    LIFE, PROGRAM, Program, breeder, child, flood, parent, respawner, spin, spinners, wanderer,
+    workers,
 };
 
 #[test]
@@ -43,6 +44,7 @@ fn __program() {
             std::fs::write(mark, "").is_ok()
                 && std::fs::remove_dir(format!("{mark}.first")).is_err(),
         )),
+        ["wander"] => wanderer(),
         ["flood"] => flood(),
         ["contend", kind] | ["contend", kind, _] => {
             let counter = pinwise_synthetic::waiting::start(kind).expect("a kind of contention");
@@ -84,6 +86,7 @@ fn __program() {
             pinwise_linux::keep_ledgers(folder.as_ref());
             guardian::tune(Target::launch(&live::launch("parent")).unwrap().0)
         }
+        ["forgetful", "place", pid] => live::forgetful(pid.parse().unwrap()),
         ["forgetful", pid] => number_setter::forgetful(pid.parse().unwrap()),
         ["forgetful", one, other] => cosched::forgetful([one, other]),
         ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),

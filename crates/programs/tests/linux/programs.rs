@@ -152,6 +152,19 @@ pub(crate) fn workers(busy: usize) {
     println!("\nconfined to {}", 10 * first + second);
 }
 
+/// As two [`workers`], the first of which gives itself all CPUs again and again.
+pub(crate) fn wanderer() {
+    let all = affinity::get(Tid(0)).unwrap();
+    let wander = move || {
+        while own_time() < Duration::from_millis(600) {
+            affinity::set(Tid(0), &all).unwrap();
+        }
+    };
+    let named = |name: &str| thread::Builder::new().name(name.into());
+    let threads = [named("w-0").spawn(wander).unwrap(), named("w-1").spawn(work).unwrap()];
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
 /// Prints far more than a pipe holds, then a result.
 pub(crate) fn flood() {
     let line = "x".repeat(1000);

@@ -47,6 +47,24 @@ fn the_threads_of_every_run_are_found_and_placed() {
 }
 
 #[test]
+fn a_run_whose_thread_chooses_its_own_cpus_does_not_count() {
+    if !enough_cpus() {
+        return;
+    }
+    let mut testbed = testbed(launch("wander"), RunMetric::Runtime);
+    testbed.measure(&Setting::Unpinned, Effort::default()).unwrap();
+    let mut measure = || testbed.measure(&pinned(&[0, 1]), Effort::default()).unwrap_err();
+    let error = measure();
+    assert_eq!(error.retry, Retry::Same, "{error}");
+    assert!(error.message.contains("moved thread w-0 to CPU"), "{error}");
+    let error = measure();
+    assert_eq!(error.retry, Retry::Never, "{error}");
+    assert!(error.message.contains("for the second time"), "{error}");
+    let moved = |note: &ProgramNote| matches!(note, ProgramNote::ThreadsMoved { threads: 1, .. });
+    assert!(testbed.disturbances().notes.iter().any(moved));
+}
+
+#[test]
 fn only_the_threads_that_were_chosen_are_placed() {
     let choice = |include, exclude| RerunOptions {
         filter: ThreadFilter::new(include, exclude).unwrap(),

@@ -64,6 +64,10 @@ fn levels_of_irregular_machines_have_no_arity() {
     assert_eq!(tree.levels()[0], (DomainKind::Package, Some(2)));
     let tree = SharingTree::over(&shape("3x3"), &cpus("0-2,3,4,6"), Alike::ByStructure);
     assert_eq!(tree.levels(), [(DomainKind::Core, Some(3)), (DomainKind::Pu, None)]);
+    // Clusters of four cores, of three and of one.
+    let clusters =
+        SharingTree::over(&shape("l2:3 core:4 pu:1"), &cpus("0-6,8"), Alike::ByStructure);
+    assert_eq!(clusters.levels(), [(DomainKind::L2, Some(3)), (DomainKind::Core, None)]);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use pinwise_campaign::CampaignId;
 use pinwise_coscheduling::{CoschedCost, CoschedVerdict, CoscheduleObjective, ProgramOutcome};
 use pinwise_jobs::{CoschedAnswer, CoschedPreview, PreviewBasis};
-use pinwise_measure::CounterQuality;
+use pinwise_measure::{CounterQuality, MemoryPolicy};
 use pinwise_placement::Gain;
-use pinwise_present::{Files, Unfinished, tagged_program_notes};
+use pinwise_present::{Files, Unfinished, tagged_program_notes, unmoved_memory};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,6 +16,7 @@ pub(super) struct CoschedJson<'a> {
     verdict: CoschedVerdictJson,
     unfinished: Option<Unfinished>,
     machine: &'a str,
+    memory: Option<MemoryPolicy>,
     level: &'static str,
     objective: CoscheduleObjective,
     counted: bool,
@@ -50,6 +51,7 @@ impl<'a> CoschedJson<'a> {
             verdict: CoschedVerdictJson { kind: outcome.verdict, text },
             unfinished: answer.unfinished(files),
             machine: &info.new.machine.name,
+            memory: unmoved_memory(info),
             level: answer.level.name(),
             objective: question.objective,
             counted: question.counted,

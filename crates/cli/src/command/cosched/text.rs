@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_jobs::{CoschedAnswer, CoschedPreview, PreviewBasis};
 use pinwise_present::{
     Files, LabelledLines, coscheduled_over, counter_sentences, figures, note, one_line,
+    unmoved_memory,
 };
 
 pub(super) fn text(answer: &CoschedAnswer, files: Files<'_>, width: usize) -> String {
@@ -15,6 +16,9 @@ pub(super) fn text(answer: &CoschedAnswer, files: Files<'_>, width: usize) -> St
     findings.sentences().iter().for_each(|sentence| sheet.paragraph("", 0, sentence));
     let over = coscheduled_over(answer.level, &answer.outcome.cost, answer.campaign.records);
     sheet.paragraph("", 0, &over);
+    if let Some(memory) = unmoved_memory(&answer.campaign) {
+        sheet.paragraph("", 0, &format!("Memory: {}.", memory.name()));
+    }
     for about in &answer.notes {
         sheet.paragraph("note: ", 6, &note(about));
     }

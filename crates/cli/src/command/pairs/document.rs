@@ -5,8 +5,8 @@ use pinwise_coscheduling::{
     Neighbour, PairOutcome, Pairing, PairsVerdict, ProgramGroup, Resampled,
 };
 use pinwise_jobs::PairsAnswer;
-use pinwise_measure::CounterQuality;
-use pinwise_present::{Files, Unfinished, tagged_program_notes};
+use pinwise_measure::{CounterQuality, MemoryPolicy};
+use pinwise_present::{Files, Unfinished, tagged_program_notes, unmoved_memory};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ pub(super) struct PairsJson<'a> {
     unfinished: Option<Unfinished>,
     machine: &'a str,
     simulated: bool,
+    memory: Option<MemoryPolicy>,
     level: &'static str,
     cpus: [String; 2],
     programs: Vec<PairedProgramJson<'a>>,
@@ -137,6 +138,7 @@ impl<'a> PairsJson<'a> {
             unfinished: answer.unfinished(files),
             machine: &info.new.machine.name,
             simulated: info.new.simulated,
+            memory: unmoved_memory(info),
             level: answer.seats.level.name(),
             cpus: answer.contexts().map(|cpus| cpus.to_string()),
             programs: answer.commands.iter().enumerate().map(program).collect(),

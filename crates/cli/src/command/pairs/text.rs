@@ -4,7 +4,9 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_coscheduling::PairOutcome;
 use pinwise_jobs::PairsAnswer;
-use pinwise_present::{Files, LabelledLines, PairsFindings, note, one_line, pairs_ran, simulated};
+use pinwise_present::{
+    Files, LabelledLines, PairsFindings, note, one_line, pairs_ran, simulated, unmoved_memory,
+};
 
 /// Pairs that are shown one by one, half of them the best and half the worst.
 const SHOWN: usize = 20;
@@ -18,6 +20,9 @@ pub(super) fn text(answer: &PairsAnswer, files: Files<'_>, width: usize) -> Stri
     simulated(&answer.campaign).iter().for_each(|note| sheet.paragraph("", 0, note));
     let made = answer.outcome.measurements;
     sheet.paragraph("", 0, &pairs_ran(answer.seats.level, &answer.contexts(), made));
+    if let Some(memory) = unmoved_memory(&answer.campaign) {
+        sheet.paragraph("", 0, &format!("Memory: {}.", memory.name()));
+    }
     for about in &answer.notes {
         sheet.paragraph("note: ", 6, &note(about));
     }

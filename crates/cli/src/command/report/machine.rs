@@ -66,8 +66,8 @@ impl OfMachine {
         let kept = kept.ok_or_else(|| self.nothing(&fingerprint))?;
         let page = characterization_page(&kept)?;
         let mark = characterization_mark(&fingerprint);
-        let file = self.output.unwrap_or_else(|| free("pinwise-characterization", &mark));
-        output::write(&file, page.as_bytes())?;
+        let usual = || free("pinwise-characterization", &mark);
+        let file = output::write_page(self.output, usual, &page)?;
         let (found, excerpt) = (kept.characterization, kept.excerpt.is_some());
         if self.json {
             let (id, kept, bytes) = (kept.id, kept.at, page.len());
