@@ -6,9 +6,10 @@
 //! less punctual.
 
 use crate::sys::{self, Scheduling};
-use rustix::process::getpriority_process;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// While this value lives, the calling thread has SCHED_FIFO 1. What it starts runs in the ordinary
 /// class, with nice 0 unless [`keep_nice`] is used.
@@ -33,12 +34,50 @@ impl Drop for RealtimeClass {
     }
 }
 
+/// While this value lives, the calling thread comes before ordinary ones: nice -20. What it starts
+/// has nice 0.
+///
+/// A program may have hundreds of busy threads for each CPU. Beside them an ordinary thread waits a
+/// second for a millisecond of work, and no budget is kept. This thread works little between two
+/// windows, and not within them.
+#[derive(Debug)]
+pub(crate) struct FirstInLine {
+    before: Scheduling,
+}
+
+/// How many of them live.
+static FIRST_IN_LINE: AtomicUsize = AtomicUsize::new(0);
+
+impl FirstInLine {
+    /// Puts the calling thread there. `None`: that is not allowed, or it has a nice value that
+    /// somebody chose.
+    pub(crate) fn step() -> Option<Self> {
+        let before = Scheduling::current().ok()?;
+        if getpriority_process(None) != Ok(0) || setpriority_process(None, -20).is_err() {
+            return None;
+        }
+        let first = Self { before };
+        FIRST_IN_LINE.fetch_add(1, Ordering::Relaxed);
+        before.reset_on_fork().apply().ok()?;
+        Some(first)
+    }
+}
+
+impl Drop for FirstInLine {
+    fn drop(&mut self) {
+        let _ = setpriority_process(None, 0);
+        let _ = self.before.apply();
+        FIRST_IN_LINE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Starts `command` with the nice value of the calling thread, whatever class the thread has.
 ///
 /// The kernel resets class and nice value together when a thread of a real-time class starts
 /// something. Without this, `nice pinwise` would measure a program that is not nice.
 pub fn keep_nice(command: &mut Command) {
     match getpriority_process(None) {
+        Ok(nice) if nice < 0 && FIRST_IN_LINE.load(Ordering::Relaxed) > 0 => {}
         Ok(nice) if nice != 0 => sys::start_at_nice(command, nice),
         _ => {}
     }
@@ -47,7 +86,6 @@ pub fn keep_nice(command: &mut Command) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::setpriority_process;
     use std::thread;
 
     #[test]
@@ -59,6 +97,32 @@ mod tests {
         }
         assert_eq!(Scheduling::current().unwrap(), before);
     }
+
+    #[test]
+    fn who_is_first_in_line_starts_what_is_not() {
+        // A nice value belongs to one thread.
+        let checked = thread::spawn(|| {
+            let before = (Scheduling::current().unwrap(), getpriority_process(None).unwrap());
+            let Some(first) = FirstInLine::step() else { return };
+            assert_eq!(getpriority_process(None).unwrap(), -20);
+            let raised = RealtimeClass::raise();
+            let mut nice = Command::new("nice");
+            keep_nice(&mut nice);
+            let printed = String::from_utf8(nice.output().unwrap().stdout).unwrap();
+            assert_eq!(printed.trim(), "0");
+            drop(raised);
+            let inherited = thread::spawn(|| getpriority_process(None).unwrap()).join();
+            assert_eq!(inherited.unwrap(), 0);
+            assert_eq!(getpriority_process(None).unwrap(), -20);
+            drop(first);
+            assert_eq!(
+                (Scheduling::current().unwrap(), getpriority_process(None).unwrap()),
+                before
+            );
+        });
+        checked.join().unwrap();
+    }
+
     #[test]
     fn what_a_raised_thread_starts_keeps_the_nice_value() {
         // A nice value belongs to one thread.

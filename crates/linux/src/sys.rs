@@ -173,6 +173,12 @@ impl Scheduling {
     pub const FIFO: Self =
         Self { policy: libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority: 1 };
 
+    /// The same class. Processes and threads that the caller starts do not inherit it, nor its nice
+    /// value.
+    pub fn reset_on_fork(self) -> Self {
+        Self { policy: self.policy | libc::SCHED_RESET_ON_FORK, ..self }
+    }
+
     /// The class of the calling thread.
     pub fn current() -> io::Result<Self> {
         // SAFETY: the call takes no pointer.

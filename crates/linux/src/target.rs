@@ -6,7 +6,7 @@ use crate::launch::{Launch, LaunchedProgram};
 use crate::memory;
 use crate::process;
 use crate::process_lock::ProcessLock;
-use crate::realtime::RealtimeClass;
+use crate::realtime::{FirstInLine, RealtimeClass};
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::target_error::TargetError;
@@ -89,6 +89,8 @@ pub struct Target {
     guardian: Option<Guardian>,
     /// Released after the guardian has put everything back.
     lock: ProcessLock,
+    /// A running program may have so many busy threads that pinwise gets nowhere.
+    _first: Option<FirstInLine>,
 }
 
 impl Target {
@@ -110,6 +112,7 @@ impl Target {
     /// Attaches to processes that already run. Their threads do not keep the caller waiting, if
     /// this process may use the real-time class.
     pub fn attach(scope: Scope) -> Result<Self, TargetError> {
+        let first = FirstInLine::step();
         let _punctual = RealtimeClass::raise();
         let name = match &scope {
             Scope::Processes(pids) | Scope::Trees(pids) => {
@@ -133,7 +136,7 @@ impl Target {
         let pids: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
         let lock = ProcessLock::of(&pids)?;
         let mut target = Self::new(name, roster, None, Some(Guardian::start()?));
-        target.lock = lock;
+        (target.lock, target._first) = (lock, first);
         Ok(target)
     }
 
@@ -156,6 +159,7 @@ impl Target {
             programs: HashMap::new(),
             guardian,
             lock: ProcessLock::default(),
+            _first: None,
         }
     }
 
