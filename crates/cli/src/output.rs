@@ -76,17 +76,23 @@ pub(crate) fn write_page_after_answer(path: &Path, page: &str) -> anyhow::Result
 }
 
 /// Writes a page for the folder in which the command runs, if the command line names no file. It
-/// tells command lines, which may be secret: a new file is readable to its owner alone.
+/// tells command lines, which may be secret: it is readable to its owner alone.
 pub(crate) fn write_page(
     named: Option<PathBuf>,
     free: impl FnOnce() -> PathBuf,
     page: &str,
 ) -> anyhow::Result<PathBuf> {
-    let is_named = named.is_some();
-    let file = named.unwrap_or_else(free);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(if is_named { 0o666 } else { 0o600 });
-    let written = options.open(&file).and_then(|mut open| open.write_all(page.as_bytes()));
+    if let Some(file) = named {
+        write(&file, page.as_bytes())?;
+        return Ok(file);
+    }
+    let file = free();
+    // An earlier page, or a link that somebody planted, is replaced and not written to.
+    let written = match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file),
+    };
+    let written = written.and_then(|mut open| open.write_all(page.as_bytes()));
     written.map_err(|error| not_written(&file, &error))?;
     Ok(file)
 }

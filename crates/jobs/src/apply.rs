@@ -144,7 +144,7 @@ impl HeldProgram {
         if let Some(note) = affinity::forgotten(&pinner.own_cpus(), &machine.offline) {
             take(events, PlanEvent::Note(&note))?;
         }
-        AppliedPlan::begin(plan, pinner, notes, Some(&machine))
+        AppliedPlan::begin(plan, pinner, notes, Some(&machine), SETTLING)
     }
 
     /// Restores the affinities from before the first plan was applied, by the notes in the folder.
@@ -255,16 +255,18 @@ impl<'p> AppliedPlan<'p> {
             Some(pid) => memory::machine_of(pid, machine),
             None => machine,
         });
-        Self::begin(plan, pinner, open_notes(notes)?, machine.as_ref())
+        Self::begin(plan, pinner, open_notes(notes)?, machine.as_ref(), SETTLING)
     }
 
     /// Pins every thread that is there. Threads that are created while others are pinned are pinned
-    /// by the next round. If a name of the plan is missing, it looks again for a while.
+    /// by the next round. If no thread has a name of the plan, it looks again until `settling` is
+    /// over.
     fn begin(
         plan: &'p Plan,
         pinner: PlanPinner,
         notes: UndoNotes,
         machine: Option<&Machine>,
+        settling: Duration,
     ) -> Result<Self, ApplyError> {
         let (pinner, refused) = (pinner.noting(notes), HashSet::new());
         let (memory, stayed) = (Ok(None), BTreeSet::new());
@@ -275,7 +277,7 @@ impl<'p> AppliedPlan<'p> {
             if !news.is_empty() {
                 applied.note_refused(&news);
                 applied.pinned.extend(news);
-            } else if applied.pinner.missing().is_empty() || begin.elapsed() >= SETTLING {
+            } else if applied.pinner.is_complete() || begin.elapsed() >= settling {
                 applied.memory = machine.map_or(Ok(None), |machine| applied.move_memory(machine));
                 return Ok(applied);
             } else {

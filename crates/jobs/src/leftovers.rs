@@ -3,7 +3,7 @@
 
 use pinwise_linux::{Restored, is_left_changed, keep_ledgers, restore_abandoned, restore_again};
 use pinwise_present::Notice;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 /// Where pinwise keeps what it writes, in the user's data directory. `None`: neither `HOME` nor
@@ -25,7 +25,10 @@ pub fn put_back_leftovers() -> Vec<Notice> {
     static BEGUN: Once = Once::new();
     let mut notices = Vec::new();
     BEGUN.call_once(|| {
-        let Some(folder) = guarded() else { return };
+        let Some(folder) = guarded() else {
+            // Nothing can be kept there, and searches say so.
+            return keep_ledgers(Path::new(""));
+        };
         notices.extend(restore_abandoned(&folder).into_iter().map(notice));
         keep_ledgers(&folder);
     });

@@ -16,7 +16,7 @@
 //! - Each entered thread that still lives (same number, same start time) gets its mask back. A
 //!   thread that another has moved since is left alone ([`touched`]).
 //! - Threads and child processes that were created meanwhile and inherited a pin get what their
-//!   creator had ([`touched`]). This repeats until two looks find nothing new. A thread that was
+//!   creator had ([`touched`]). This repeats until two looks release nothing. A thread that was
 //!   there before the first pin has inherited none, and is left alone unless it was entered.
 //! - A process that was confined as a whole gets its mask back. So do its threads that were created
 //!   meanwhile and inherited less.
@@ -58,7 +58,7 @@ pub(crate) use touched::{TouchedThreads, is_of_kernel, of_heir};
 use crate::guardian_timeouts::{AT_WORK, RESTORING, SETTING_LIMIT};
 use crate::process;
 use crate::process_lock::{GUARDIAN_NAME, ProcessLock};
-use crate::realtime::{RealtimeClass, keep_nice};
+use crate::realtime::{RealtimeClass, keep_first, keep_nice, step_back};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use crate::{AffinityError, affinity};
@@ -209,7 +209,7 @@ pub struct Guardian {
     child: Child,
     entries: Vec<GuardianEntry>,
     ledger: Option<Ledger>,
-    /// Why there is no ledger, if there should be one.
+    /// Why the ledger is not there or not whole, if there should be one.
     unwritten: Option<io::Error>,
 }
 
@@ -244,11 +244,12 @@ impl Guardian {
     /// that was killed is replaced.
     pub fn enter(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
+        // The guardian knows it too, so an error ends nothing.
         if let Some(ledger) = &mut self.ledger
             && !entries.is_empty()
+            && let Err(error) = ledger.append(entries)
         {
-            // The guardian knows it too.
-            let _ = ledger.append(entries);
+            self.unwritten = Some(error);
         }
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
             return Ok(());
@@ -351,7 +352,10 @@ enum GuardianEnd {
 
 fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
     // Not by path: the program file may have been replaced since (a new build, a package update).
-    let mut child = Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    // Its start is waited for.
+    keep_first(&mut command);
+    let mut child = command
         .arg0(GUARDIAN_NAME)
         .arg(ARGUMENT)
         .args(ledger.map(|ledger| &ledger.path))
@@ -397,6 +401,7 @@ pub fn guardian_main() {
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
     let punctual = RealtimeClass::raise();
+    step_back();
     let path = std::env::args_os().nth(2).map(PathBuf::from);
     // Others leave the file alone while this has it open.
     let ledger = path.clone().and_then(Ledger::open);

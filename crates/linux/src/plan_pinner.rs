@@ -232,6 +232,12 @@ impl PlanPinner {
             .collect()
     }
 
+    /// Whether each wanted name has a thread that lives and has its place, or was refused there.
+    pub fn is_complete(&self) -> bool {
+        let placed: HashSet<usize> = self.living().filter_map(|seen| seen.place).collect();
+        placed.len() == self.wanted.len()
+    }
+
     /// The processes of the threads that have a place, and the CPUs of that.
     pub fn places(&self) -> impl Iterator<Item = (Pid, &CpuSet)> {
         self.living().filter_map(|seen| Some((seen.id.pid, &self.wanted[seen.place?].1)))

@@ -71,6 +71,20 @@ impl Drop for FirstInLine {
     }
 }
 
+/// Starts `command` where the calling thread is, if it is first in line.
+pub(crate) fn keep_first(command: &mut Command) {
+    if FIRST_IN_LINE.load(Ordering::Relaxed) > 0 && getpriority_process(None) == Ok(-20) {
+        sys::start_at_nice(command, -20);
+    }
+}
+
+/// Gives the place of [`keep_first`] up.
+pub(crate) fn step_back() {
+    if getpriority_process(None) == Ok(-20) {
+        let _ = setpriority_process(None, 0);
+    }
+}
+
 /// Starts `command` with the nice value of the calling thread, whatever class the thread has.
 ///
 /// The kernel resets class and nice value together when a thread of a real-time class starts

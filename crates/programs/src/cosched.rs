@@ -187,7 +187,7 @@ impl CoscheduledTestbed {
         };
         let pace = QuantumPace::new(options.quantum, machine.online().len());
         let now = Instant::now();
-        let cpuset = found.target.pids().first().map(|&pid| cpuset_of(pid)).unwrap_or_default();
+        let cpusets = found.target.pids().into_iter().map(|pid| (pid, cpuset_of(pid))).collect();
         let mut quanta = Quanta {
             target: found.target,
             named: found.named,
@@ -210,7 +210,7 @@ impl CoscheduledTestbed {
             period: PeriodAccount::new(now, (options.own_time)()),
             own_time: options.own_time,
             moved_by_others: None,
-            cpuset,
+            cpusets,
             cancelled,
         };
         let new = quanta.target.threads();
@@ -341,8 +341,8 @@ struct Quanta {
     period: PeriodAccount,
     /// How many threads others have moved, and what probably moved the first.
     moved_by_others: Option<(u64, Pinner)>,
-    /// The cpuset of the first program at the beginning.
-    cpuset: CpuSet,
+    /// The cpuset of each process at the beginning.
+    cpusets: HashMap<Pid, CpuSet>,
     cancelled: Interrupt,
 }
 
@@ -476,7 +476,11 @@ impl Quanta {
         }
         // Before the pins: a thread that another has just moved gets none.
         for moved in self.target.moved()? {
-            let by = || likely_pinner(moved.id.pid, &self.cpuset);
+            let pid = moved.id.pid;
+            let by = || {
+                let before = self.cpusets.get(&pid).cloned();
+                likely_pinner(pid, &before.unwrap_or_else(|| cpuset_of(pid)))
+            };
             self.moved_by_others.get_or_insert_with(|| (0, by())).0 += 1;
             self.threads.leave(moved.id);
         }

@@ -5,6 +5,7 @@
 
 use pinwise_measure::{MeasureError, Pinner, ProgramNote, Retry, Thread};
 use pinwise_topology::CpuSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Another moved a thread.
@@ -29,7 +30,9 @@ fn next(again: bool) -> &'static str {
 #[derive(Debug, Default)]
 pub(crate) struct PinHistory {
     /// The places of threads that another has moved.
-    moved: Vec<usize>,
+    moved: BTreeSet<usize>,
+    /// Those that end the search if they are moved once more.
+    suspect: BTreeSet<usize>,
     /// The first of them.
     first_moved: Option<(String, CpuSet, Pinner)>,
     /// CPUs that went away and are not back.
@@ -49,15 +52,19 @@ impl PinHistory {
         threads: &[Thread],
         by: Pinner,
     ) -> Result<(), MeasureError> {
-        let repeated = moved.iter().find(|(place, _)| self.moved.contains(place));
+        let repeated = moved.iter().find(|(place, _)| self.suspect.contains(place));
         let Some((place, now)) = repeated.or(moved.first()).cloned() else { return Ok(()) };
         let (name, again) = (threads[place].name.clone(), repeated.is_some());
         self.first_moved.get_or_insert_with(|| (name.clone(), now.clone(), by.clone()));
         self.moved.extend(moved.iter().map(|(place, _)| *place));
-        self.moved.sort_unstable();
-        self.moved.dedup();
+        self.suspect.extend(moved.iter().map(|(place, _)| *place));
         let retry = if again { Retry::Never } else { Retry::Same };
         Err(MeasureError::new(retry, ThreadMoved { name, now, by, again }.to_string()))
+    }
+
+    /// All pins of a run held, and the next run has new threads.
+    pub(crate) fn run_held(&mut self) {
+        self.suspect.clear();
     }
 
     /// Notes on it.
@@ -99,6 +106,10 @@ mod tests {
         assert!(retry == Retry::Same && other.contains("thread a0"), "{other}");
         let (retry, again) = moved(&[0, 1]).unwrap_err();
         assert!(retry == Retry::Never && again.contains("for the second time"), "{again}");
+        history.run_held();
+        let threads = &workload.threads;
+        let later = history.moved(&[(1, now.clone())], threads, Pinner::Unknown).unwrap_err();
+        assert_eq!(later.retry, Retry::Same, "a good run came between");
         let notes: Vec<_> = history.notes().collect();
         let (cpus, by) = (now.to_string(), Pinner::Unknown);
         assert_eq!(notes, [ProgramNote::ThreadsMoved { threads: 2, name: "b0".into(), cpus, by }]);

@@ -4,7 +4,7 @@
 //! program prints. One run first shows which threads the program has and which of them run. After
 //! that, each run places the threads of the same names as they appear. Runs differ: if a thread
 //! does not appear, or a new one is busy, it is counted and reported. A run in which a thread lost
-//! its place to another does not count.
+//! its place to another, as seen every 20 ms, does not count.
 
 use crate::pin_history::PinHistory;
 use crate::run_metric::{RunMetric, RunOutput, Stream};
@@ -425,6 +425,9 @@ impl Testbed for RerunTestbed {
                 error => error.into(),
             })?;
             self.count(&run, !places.is_empty());
+            if !places.is_empty() {
+                self.pin_history.run_held();
+            }
             performances.push(run.performance);
             duration += run.elapsed;
         }

@@ -68,8 +68,9 @@ pub struct SharingTree {
 pub(crate) struct Node {
     /// Its name: see [`name`].
     kind: DomainKind,
-    /// The outermost and the innermost of the merged domains.
-    outermost: DomainKind,
+    /// The merged domains, outermost first.
+    kinds: Vec<DomainKind>,
+    /// The innermost of them.
     innermost: DomainKind,
     pub(crate) parent: usize,
     /// Its leaves.
@@ -142,7 +143,8 @@ impl SharingTree {
     }
 
     /// The levels at which some parent has more than one child, outermost first. Each has its kind,
-    /// and the number of children per parent if that is the same everywhere.
+    /// and the number of children per parent if that is the same everywhere. A cluster of one core
+    /// counts as a cluster only beside several larger ones.
     pub fn levels(&self) -> Vec<(DomainKind, Option<usize>)> {
         let several = |counts: &BTreeMap<usize, usize>| counts.values().any(|&count| count > 1);
         let mut siblings: BTreeMap<DomainKind, BTreeMap<usize, usize>> = BTreeMap::new();
@@ -154,11 +156,15 @@ impl SharingTree {
         for (index, node) in self.nodes.iter().enumerate().skip(1) {
             // A cluster with one core is merged with it. It is one of the clusters, and the level
             // of cores has one child there.
-            let mut levels = siblings.range_mut(node.outermost..=node.innermost);
-            if let Some((_, counts)) = levels.next() {
-                *counts.entry(node.parent).or_default() += 1;
+            let mut parent = Some(node.parent);
+            let own = if node.kinds.is_empty() { &[node.kind][..] } else { &node.kinds };
+            for kind in own {
+                let Some(counts) = siblings.get_mut(kind) else { continue };
+                match parent.take() {
+                    Some(parent) => *counts.entry(parent).or_default() += 1,
+                    None => _ = counts.insert(index, 1),
+                }
             }
-            levels.for_each(|(_, counts)| _ = counts.insert(index, 1));
         }
         let arity = |counts: &BTreeMap<usize, usize>| {
             let first = *counts.values().next()?;
@@ -210,7 +216,7 @@ impl SharingTree {
         let start = self.leaves.len() as u32;
         self.nodes.push(Node {
             kind: name(&draft.kinds),
-            outermost: draft.kinds.first().copied().unwrap_or(DomainKind::Pu),
+            kinds: draft.kinds.clone(),
             innermost: draft.kinds.last().copied().unwrap_or(DomainKind::Pu),
             parent,
             leaves: start..start,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::launch::LaunchedWorker;
-use crate::likeness::{CHECK_EVERY, REFERENCES};
+use crate::likeness::CHECK_EVERY;
 use crate::message::read_frame;
 use crate::worker::{ABANDONED, serve};
 use pinwise_measure::{Testbed, Unit, Workload};
@@ -214,9 +214,9 @@ fn a_node_that_becomes_slow_is_set_aside() {
     let mut all = workers(&[|_, _| Ok(5.0), slower]);
     keep_alike(&mut all);
     assert_eq!(lost(&all), [""; 0]);
-    let begun = REFERENCES as u64;
     let mut results = 0;
-    while all.count() == 2 && results <= 2 * CHECK_EVERY + 2 * begun {
+    // On a busy machine one node may measure nearly all at first.
+    while all.count() == 2 && results <= 100 * CHECK_EVERY {
         let rounds: Vec<Vec<Wanted>> = (0..4).map(|leaf| vec![pinned(leaf)]).collect();
         all.measure_first(&rounds, None, &mut |_| results += 1).unwrap();
     }

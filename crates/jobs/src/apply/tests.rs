@@ -114,13 +114,16 @@ fn a_name_that_is_not_its_own_for_a_moment_is_waited_for() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let mut go = child.stdin.take().unwrap();
     let shell = Shell(child);
-    let program = HeldProgram::of(shell.pid()).unwrap();
+    let pinner =
+        super::pinner(Scope::Trees(vec![shell.pid()]), &plan, EndedThreads::Forgotten).unwrap();
+    assert_eq!(pinner.preview().len(), 0, "no thread has that name yet");
+    let notes = open_notes(notes.path()).unwrap();
     let applied = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(SETTLING / 6);
+            std::thread::sleep(Duration::from_millis(50));
             writeln!(go, "go").unwrap();
         });
-        program.apply(&plan, ApplyOptions::default(), notes.path(), &mut |_| Ok(())).unwrap()
+        AppliedPlan::begin(&plan, pinner, notes, None, Duration::from_secs(60)).unwrap()
     });
     assert!(applied.missing().is_none());
     assert_eq!(shell.cpus(), cpu());

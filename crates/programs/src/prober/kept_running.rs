@@ -177,7 +177,8 @@ impl KeptRunning {
         // A metric knows which part of the time counts.
         let others =
             seen.others.or_else(|| others.and_then(|others| others.so_far(&[session.root])));
-        let notes = self.forgotten.iter().chain(&seen.notes).cloned().collect();
+        let kept = probing.guardian.note();
+        let notes = self.forgotten.iter().chain(&seen.notes).cloned().chain(kept).collect();
         Ok(Observation { begun: self.begun, settled: Some(settled), others, notes, ..seen })
     }
 

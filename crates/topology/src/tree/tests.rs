@@ -68,6 +68,22 @@ fn levels_of_irregular_machines_have_no_arity() {
     let clusters =
         SharingTree::over(&shape("l2:3 core:4 pu:1"), &cpus("0-6,8"), Alike::ByStructure);
     assert_eq!(clusters.levels(), [(DomainKind::L2, Some(3)), (DomainKind::Core, None)]);
+    let clusters =
+        SharingTree::over(&shape("l2:3 core:4 pu:1"), &cpus("0-4,8"), Alike::ByStructure);
+    assert_eq!(clusters.levels(), [(DomainKind::Core, None)], "one has several cores");
+    // Domains that are nested against the usual order.
+    for (inverted, levels) in [
+        ("numa:2 package:1 core:4", [(DomainKind::Numa, 2), (DomainKind::Core, 4)]),
+        ("die:2 numa:1 core:2", [(DomainKind::Die, 2), (DomainKind::Core, 2)]),
+    ] {
+        let tree = SharingTree::new(&shape(inverted), Alike::ByStructure);
+        let known = tree.levels();
+        assert_eq!(known.len(), 2, "{inverted}: {known:?}");
+        assert_eq!(
+            known.iter().map(|level| level.1).collect::<Vec<_>>(),
+            levels.map(|l| Some(l.1))
+        );
+    }
 }
 
 #[test]
