@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -148,15 +149,20 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     assert!(!Path::new(&group).exists());
 }
 
+/// The first and the last CPU of threads that have the same ones; `None` if there is only one.
+fn first_and_last(affinities: &BTreeMap<i32, String>) -> Option<[&str; 2]> {
+    let cpus = affinities.values().next().unwrap();
+    let [first, last] = [cpus.split(['-', ',']).next(), cpus.rsplit(['-', ',']).next()];
+    Some([first?, last?]).filter(|[first, last]| first != last)
+}
+
 #[test]
 fn threads_that_confined_themselves_are_placed_within_that() {
     let Some(taskset) = tool("taskset") else { return };
     let folder = TempDir::new().unwrap();
     let target = Target::start("intadd", folder.path());
     let before = target.affinities();
-    let cpus = before.values().next().unwrap();
-    let (cpu, other) = (cpus.split(['-', ',']).next().unwrap(), cpus.rsplit(['-', ',']).next());
-    let Some(other) = other.filter(|other| *other != cpu) else { return };
+    let Some([cpu, other]) = first_and_last(&before) else { return };
     // Two of the three threads of the pipeline.
     for thread in before.keys().rev().take(2) {
         let thread = thread.to_string();
@@ -187,11 +193,7 @@ fn a_program_that_already_ran_may_use_cpus_that_pinwise_may_not() {
     let folder = TempDir::new().unwrap();
     let target = Target::start("intadd", folder.path());
     let before = target.affinities();
-    let cpus = before.values().next().unwrap();
-    let (cpu, other) = (cpus.split(['-', ',']).next().unwrap(), cpus.rsplit(['-', ',']).next());
-    if other.is_none_or(|other| other == cpu) {
-        return;
-    }
+    let Some([cpu, _]) = first_and_last(&before) else { return };
     let place = target.place("40");
     let mut confined = Command::new(taskset);
     confined.args(["-c", cpu, PINWISE]).args(place.get_args());

@@ -37,9 +37,8 @@ impl Drop for RealtimeClass {
 /// While this value lives, the calling thread comes before ordinary ones: nice -20. What it starts
 /// has nice 0.
 ///
-/// A program may have hundreds of busy threads for each CPU. Beside them an ordinary thread waits a
-/// second for a millisecond of work, and no budget is kept. This thread works little between two
-/// windows, and not within them.
+/// A program may have hundreds of busy threads for each CPU. Beside them an ordinary thread hardly
+/// runs, and no budget is kept.
 #[derive(Debug)]
 pub(crate) struct FirstInLine {
     before: Scheduling,
@@ -117,7 +116,9 @@ mod tests {
         // A nice value belongs to one thread.
         let checked = thread::spawn(|| {
             let before = (Scheduling::current().unwrap(), getpriority_process(None).unwrap());
-            let Some(first) = FirstInLine::step() else { return };
+            let Some(first) = FirstInLine::step() else {
+                return pinwise_synthetic::lacking("the right to a nice value below 0");
+            };
             assert_eq!(getpriority_process(None).unwrap(), -20);
             let raised = RealtimeClass::raise();
             let mut nice = Command::new("nice");

@@ -89,7 +89,7 @@ pub struct Target {
     guardian: Option<Guardian>,
     /// Released after the guardian has put everything back.
     lock: ProcessLock,
-    /// A running program may have so many busy threads that pinwise gets nowhere.
+    /// Beside many busy threads of a running program, an ordinary thread gets nowhere.
     _first: Option<FirstInLine>,
 }
 

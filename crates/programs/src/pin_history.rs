@@ -31,10 +31,10 @@ fn next(again: bool) -> &'static str {
 pub(crate) struct PinHistory {
     /// The places of threads that another has moved.
     moved: BTreeSet<usize>,
-    /// Those that end the search if they are moved once more.
-    suspect: BTreeSet<usize>,
     /// The first of them.
     first_moved: Option<(String, CpuSet, Pinner)>,
+    /// Those that end the search if they are moved once more.
+    suspect: BTreeSet<usize>,
     /// CPUs that went away and are not back.
     pub(crate) away: bool,
     /// The CPUs that went away last, and how long was waited in all.

@@ -170,21 +170,22 @@ fn search(population: &Population, values: &[f64], method: Method) -> Vec<Look> 
 /// ever too low.
 fn searches(populations: &[Population], samples: u64) {
     println!(
-        "\n{samples} searches per cell of at most {LONGEST} runs, stopped at the first look with a \
-         gap within 2.5 %: share that stopped / share"
+        "\nEach cell has {samples} searches of at most {LONGEST} runs. A search stops at the first \
+         look with a gap within 2.5 %."
     );
     println!(
-        "of all that stopped on a false claim (the best is more than 2.5 % below the optimum) / \
-         median runs of those that stopped."
+        "The cell says the share that stopped, and the median runs of these. Between them is the \
+         share of all that stopped on a false claim."
     );
     println!(
-        "The published rule looks every 100 runs from 1000 at the point estimate. Last two \
-         columns: searches in which the upper end of bayes"
+        "A claim is false if the best is more than 2.5 % below the optimum. The published rule \
+         looks every 100 runs from 1000, at the point estimate."
     );
     println!(
-        "was below the optimum at any look, for looks at 500, 1000, 2000, 4000, 8000 and for looks \
-         every 100 runs.\n"
+        "The last two columns count searches in which the upper end of bayes was below the optimum \
+         at any look."
     );
+    println!("*Doubling* looks at 500, 1000, 2000, 4000 and 8000.\n");
     println!(
         "| population | profile, point, every 100 | profile, upper, every 100 | bayes, upper, \
          doubling | ever low, doubling | ever low, every 100 |"

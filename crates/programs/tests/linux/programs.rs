@@ -152,7 +152,7 @@ pub(crate) fn workers(busy: usize) {
     println!("\nconfined to {}", 10 * first + second);
 }
 
-/// As two [`workers`], the first of which gives itself all CPUs again and again.
+/// Two threads as those of [`workers`]. The first gives itself all CPUs again and again.
 pub(crate) fn wanderer() {
     let all = affinity::get(Tid(0)).unwrap();
     let wander = move || {
