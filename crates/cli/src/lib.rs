@@ -19,8 +19,10 @@ mod refusal;
 mod store;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pinwise_linux::take_precedence;
 use pinwise_present::Notice;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 /// If memory is refused, pinwise ends with one line. Its guardian puts everything back.
@@ -109,6 +111,10 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let words = words();
+    // Its threads must not keep pinwise from its own start.
+    if names_a_running_program(&words) {
+        take_precedence();
+    }
     let root = Arguments::command();
     let arguments = match parse(&words) {
         Ok(arguments) => arguments,
@@ -147,6 +153,15 @@ fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
+/// Whether pinwise shall work on a program that runs already. Its own options end at `--`.
+fn names_a_running_program(words: &[OsString]) -> bool {
+    let mut options = words.iter().take_while(|word| *word != "--");
+    options.any(|word| {
+        let name = word.as_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();
+        [&b"--pid"[..], b"--tree", b"--cgroup"].contains(&name)
+    })
+}
+
 /// The command line. Asking for help about help is asking for help, which the parser takes for a
 /// command's name.
 fn words() -> Vec<OsString> {
@@ -165,6 +180,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_running_program_is_named_before_the_words_of_another() {
+        let names = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            super::names_a_running_program(&words)
+        };
+        assert!(names("pinwise place --budget 6s --pid 7"));
+        assert!(names("pinwise threads --pid=7"));
+        assert!(names("pinwise cosched --cgroup=/sys/fs/cgroup/a --tree 7"));
+        assert!(!names("pinwise topo"));
+        assert!(!names("pinwise place -- program --pid 7"));
+        assert!(!names("pinwise place --pids"));
     }
 
     /// Every command with its name, subcommands of subcommands too.

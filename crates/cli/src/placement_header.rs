@@ -32,7 +32,33 @@ fn subject(new: &NewCampaign) -> String {
             .filter(|thread| thread.role == role)
             .map(|thread| thread.name.as_str())
             .collect();
-        text.push_str(&format!("  {:<12} {}\n", one_line(role), one_line(&names.join(" "))));
+        text.push_str(&format!("  {:<12} {}\n", one_line(role), one_line(&listed(&names))));
     }
     text
+}
+
+/// Names that are listed in full.
+const MOST_NAMES: usize = 64;
+
+/// All names, or the first and the last of many.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [first, second, .., last] if names.len() > MOST_NAMES => {
+            format!("{first} {second} … {last} ({})", figures::group(&names.len().to_string()))
+        }
+        _ => names.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_names_the_first_and_the_last_are_listed() {
+        let names: Vec<String> = (1..=2_000).map(|number| format!("busy#{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(listed(&names[..3]), "busy#1 busy#2 busy#3");
+        assert_eq!(listed(&names), "busy#1 busy#2 … busy#2000 (2,000)");
+    }
 }

@@ -58,7 +58,7 @@ pub(crate) use touched::{TouchedThreads, is_of_kernel, of_heir};
 use crate::guardian_timeouts::{AT_WORK, RESTORING, SETTING_LIMIT};
 use crate::process;
 use crate::process_lock::{GUARDIAN_NAME, ProcessLock};
-use crate::realtime::{RealtimeClass, keep_first, keep_nice, step_back};
+use crate::realtime::{RealtimeClass, keep_nice, start_in_class};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use crate::{AffinityError, affinity};
@@ -353,9 +353,7 @@ enum GuardianEnd {
 fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
     // Not by path: the program file may have been replaced since (a new build, a package update).
     let mut command = Command::new("/proc/self/exe");
-    // Its start is waited for.
-    keep_first(&mut command);
-    let mut child = command
+    command
         .arg0(GUARDIAN_NAME)
         .arg(ARGUMENT)
         .args(ledger.map(|ledger| &ledger.path))
@@ -364,8 +362,9 @@ fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
         .env_remove(MARK)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    // Its start is waited for.
+    let mut child = start_in_class(&mut command)?;
     let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
     if lines.is_some_and(|mut lines| lines.any(|line| line.is_ok_and(|line| line == READY))) {
         return Ok(child);
@@ -401,7 +400,6 @@ pub fn guardian_main() {
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
     let punctual = RealtimeClass::raise();
-    step_back();
     let path = std::env::args_os().nth(2).map(PathBuf::from);
     // Others leave the file alone while this has it open.
     let ledger = path.clone().and_then(Ledger::open);

@@ -53,7 +53,7 @@ pub use pinner::likely_pinner;
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner, PlanPinnerError};
 pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;
-pub use realtime::{RealtimeClass, keep_nice};
+pub use realtime::{RealtimeClass, keep_nice, share_with_others, take_precedence};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
 pub use signal_relay::pass_on;

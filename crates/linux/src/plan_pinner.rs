@@ -14,6 +14,7 @@
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::of_heir;
+use crate::realtime::share_with_others;
 use crate::roster::{Changes, Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
 use crate::thread_names::{self, UnnamedThread};
@@ -157,6 +158,7 @@ impl PlanPinner {
         pinner.find_wanted();
         // Whatever their affinity is now, it is not inherited from a thread that we pinned.
         pinner.seen.iter_mut().for_each(|seen| seen.new = false);
+        share_with_others();
         Ok(pinner)
     }
 

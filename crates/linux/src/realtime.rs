@@ -7,9 +7,10 @@
 
 use crate::sys::{self, Scheduling};
 use rustix::process::{getpriority_process, setpriority_process};
+use std::cell::Cell;
+use std::fs;
 use std::io;
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{Child, Command};
 
 /// While this value lives, the calling thread has SCHED_FIFO 1. What it starts runs in the ordinary
 /// class, with nice 0 unless [`keep_nice`] is used.
@@ -21,7 +22,10 @@ pub struct RealtimeClass {
 impl RealtimeClass {
     /// Raises the calling thread; an error if that is not allowed.
     pub fn raise() -> io::Result<Self> {
-        let before = Scheduling::current()?;
+        let before = match Scheduling::current()? {
+            Scheduling::INHERITED_FIFO => Scheduling::ORDINARY,
+            other => other,
+        };
         Scheduling::FIFO.apply()?;
         Ok(Self { before })
     }
@@ -34,54 +38,62 @@ impl Drop for RealtimeClass {
     }
 }
 
-/// While this value lives, the calling thread comes before ordinary ones: nice -20. What it starts
-/// has nice 0.
+thread_local! {
+    /// Whether this thread has taken precedence.
+    static PRECEDES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The calling thread comes before ordinary ones from now on. What it starts does not. Nothing
+/// happens if that is not allowed, or if somebody chose a nice value for it.
 ///
-/// A program may have hundreds of busy threads for each CPU. Beside them an ordinary thread hardly
-/// runs, and no budget is kept.
-#[derive(Debug)]
-pub(crate) struct FirstInLine {
-    before: Scheduling,
+/// A program may have hundreds of busy threads for each CPU. Beside them an ordinary thread waits
+/// for seconds after each 3 ms that it runs, and no budget is kept. So what works on a running
+/// program takes precedence first of all, in the real-time class. Once it has attached it computes,
+/// too. Then [`share_with_others`] leaves half of a CPU to the program.
+pub fn take_precedence() {
+    PRECEDES.set(getpriority_process(None) == Ok(0) && Scheduling::FIFO.apply().is_ok());
 }
 
-/// How many of them live.
-static FIRST_IN_LINE: AtomicUsize = AtomicUsize::new(0);
+/// What one step of the nice value changes the share of a CPU by (sched(7)).
+const NICE_STEP: f64 = 1.25;
 
-impl FirstInLine {
-    /// Puts the calling thread there. `None`: that is not allowed, or it has a nice value that
-    /// somebody chose.
-    pub(crate) fn step() -> Option<Self> {
-        let before = Scheduling::current().ok()?;
-        if getpriority_process(None) != Ok(0) || setpriority_process(None, -20).is_err() {
-            return None;
-        }
-        let first = Self { before };
-        FIRST_IN_LINE.fetch_add(1, Ordering::Relaxed);
-        before.reset_on_fork().apply().ok()?;
-        Some(first)
+/// The nice value that gives a thread as much of a CPU as `threads` ordinary ones have together.
+/// `None`: none does.
+fn nice_beside(threads: f64) -> Option<i32> {
+    let steps = (threads.max(1.0).ln() / NICE_STEP.ln()).round();
+    (steps <= 20.0).then_some(-(steps as i32))
+}
+
+/// Leaves half of a CPU to others, if the calling thread has taken precedence. Beside so many
+/// threads that no nice value does that, it keeps the real-time class. Each of them waits long
+/// anyway.
+pub fn share_with_others() {
+    if PRECEDES.get()
+        && let Some(nice) = ready_per_cpu().and_then(nice_beside)
+        && setpriority_process(None, nice).is_ok()
+    {
+        // A lower class is always allowed.
+        let _ = Scheduling::ORDINARY_HERE.apply();
     }
 }
 
-impl Drop for FirstInLine {
-    fn drop(&mut self) {
-        let _ = setpriority_process(None, 0);
-        let _ = self.before.apply();
-        FIRST_IN_LINE.fetch_sub(1, Ordering::Relaxed);
-    }
+/// How many threads of the machine run or wait for a CPU now, for each CPU.
+fn ready_per_cpu() -> Option<f64> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    let (ready, _) = load.split(' ').nth(3)?.split_once('/')?;
+    let cpus = std::thread::available_parallelism().ok()?;
+    Some(ready.parse::<f64>().ok()? / cpus.get() as f64)
 }
 
-/// Starts `command` where the calling thread is, if it is first in line.
-pub(crate) fn keep_first(command: &mut Command) {
-    if FIRST_IN_LINE.load(Ordering::Relaxed) > 0 && getpriority_process(None) == Ok(-20) {
-        sys::start_at_nice(command, -20);
+/// Starts `command` in the real-time class, if the calling thread is in it.
+pub(crate) fn start_in_class(command: &mut Command) -> io::Result<Child> {
+    let inherits = Scheduling::current().is_ok_and(|class| class == Scheduling::FIFO)
+        && Scheduling::INHERITED_FIFO.apply().is_ok();
+    let started = command.spawn();
+    if inherits {
+        Scheduling::FIFO.apply()?;
     }
-}
-
-/// Gives the place of [`keep_first`] up.
-pub(crate) fn step_back() {
-    if getpriority_process(None) == Ok(-20) {
-        let _ = setpriority_process(None, 0);
-    }
+    started
 }
 
 /// Starts `command` with the nice value of the calling thread, whatever class the thread has.
@@ -90,7 +102,7 @@ pub(crate) fn step_back() {
 /// something. Without this, `nice pinwise` would measure a program that is not nice.
 pub fn keep_nice(command: &mut Command) {
     match getpriority_process(None) {
-        Ok(nice) if nice < 0 && FIRST_IN_LINE.load(Ordering::Relaxed) > 0 => {}
+        Ok(nice) if nice < 0 && PRECEDES.get() => {}
         Ok(nice) if nice != 0 => sys::start_at_nice(command, nice),
         _ => {}
     }
@@ -99,6 +111,7 @@ pub fn keep_nice(command: &mut Command) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
     use std::thread;
 
     #[test]
@@ -112,30 +125,75 @@ mod tests {
     }
 
     #[test]
-    fn who_is_first_in_line_starts_what_is_not() {
-        // A nice value belongs to one thread.
+    fn what_a_raised_thread_starts_is_ordinary_unless_it_shall_be_raised_too() {
+        let Ok(_raised) = RealtimeClass::raise() else {
+            return pinwise_synthetic::lacking("the right to a real-time class");
+        };
+        // The 41st field of its own stat line is its class.
+        let mut shell = Command::new("cut");
+        shell.args(["-d", " ", "-f", "41", "/proc/self/stat"]).stdout(Stdio::piped());
+        let class_of = |child: Child| {
+            let printed = child.wait_with_output().unwrap().stdout;
+            String::from_utf8(printed).unwrap().trim().to_owned()
+        };
+        assert_eq!(class_of(shell.spawn().unwrap()), "0");
+        assert_eq!(class_of(start_in_class(&mut shell).unwrap()), "1");
+        assert_eq!(Scheduling::current().unwrap(), Scheduling::FIFO);
+    }
+
+    #[test]
+    fn who_has_precedence_starts_what_has_none() {
+        // Class and nice value belong to one thread.
         let checked = thread::spawn(|| {
-            let before = (Scheduling::current().unwrap(), getpriority_process(None).unwrap());
-            let Some(first) = FirstInLine::step() else {
-                return pinwise_synthetic::lacking("the right to a nice value below 0");
+            let class = || Scheduling::current().unwrap();
+            take_precedence();
+            if !PRECEDES.get() {
+                return pinwise_synthetic::lacking("the right to a real-time class");
+            }
+            assert_eq!(class(), Scheduling::FIFO);
+            let is_crowded = ready_per_cpu().and_then(nice_beside).is_none();
+            share_with_others();
+            assert!(class() == Scheduling::ORDINARY_HERE || is_crowded);
+            // What it would have beside some others.
+            setpriority_process(None, -7).unwrap();
+            Scheduling::ORDINARY_HERE.apply().unwrap();
+            let nice_of_a_child = || {
+                let mut nice = Command::new("nice");
+                keep_nice(&mut nice);
+                String::from_utf8(nice.output().unwrap().stdout).unwrap().trim().to_owned()
             };
-            assert_eq!(getpriority_process(None).unwrap(), -20);
-            let raised = RealtimeClass::raise();
-            let mut nice = Command::new("nice");
-            keep_nice(&mut nice);
-            let printed = String::from_utf8(nice.output().unwrap().stdout).unwrap();
-            assert_eq!(printed.trim(), "0");
+            assert_eq!(nice_of_a_child(), "0");
+            let raised = RealtimeClass::raise().unwrap();
+            assert_eq!(nice_of_a_child(), "0");
             drop(raised);
+            assert_eq!(class(), Scheduling::ORDINARY_HERE);
             let inherited = thread::spawn(|| getpriority_process(None).unwrap()).join();
             assert_eq!(inherited.unwrap(), 0);
-            assert_eq!(getpriority_process(None).unwrap(), -20);
-            drop(first);
-            assert_eq!(
-                (Scheduling::current().unwrap(), getpriority_process(None).unwrap()),
-                before
-            );
         });
         checked.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_with_a_nice_value_takes_no_precedence() {
+        // A nice value belongs to one thread.
+        let taken = thread::spawn(|| {
+            setpriority_process(None, 7).unwrap();
+            take_precedence();
+            PRECEDES.get()
+        });
+        assert!(!taken.join().unwrap());
+    }
+
+    #[test]
+    fn half_of_a_cpu_is_left_to_others_however_many() {
+        assert_eq!(nice_beside(0.5), Some(0));
+        assert_eq!(nice_beside(1.0), Some(0));
+        // The kernel's weights of these nice values are 1.94, 9.32 and 86.7 times that of nice 0.
+        assert_eq!(nice_beside(1.94), Some(-3));
+        assert_eq!(nice_beside(9.32), Some(-10));
+        assert_eq!(nice_beside(86.7), Some(-20));
+        assert_eq!(nice_beside(1_000.0), None);
+        assert!(ready_per_cpu().unwrap() > 0.0);
     }
 
     #[test]

@@ -173,11 +173,13 @@ impl Scheduling {
     pub const FIFO: Self =
         Self { policy: libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority: 1 };
 
-    /// The same class. Processes and threads that the caller starts do not inherit it, nor its nice
-    /// value.
-    pub fn reset_on_fork(self) -> Self {
-        Self { policy: self.policy | libc::SCHED_RESET_ON_FORK, ..self }
-    }
+    /// The same class. What the caller starts inherits it.
+    pub const INHERITED_FIFO: Self = Self { policy: libc::SCHED_FIFO, priority: 1 };
+    /// The class of ordinary threads.
+    pub const ORDINARY: Self = Self { policy: libc::SCHED_OTHER, priority: 0 };
+    /// The same class. What the caller starts does not inherit a nice value below 0.
+    pub const ORDINARY_HERE: Self =
+        Self { policy: libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, priority: 0 };
 
     /// The class of the calling thread.
     pub fn current() -> io::Result<Self> {

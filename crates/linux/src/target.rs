@@ -6,7 +6,7 @@ use crate::launch::{Launch, LaunchedProgram};
 use crate::memory;
 use crate::process;
 use crate::process_lock::ProcessLock;
-use crate::realtime::{FirstInLine, RealtimeClass};
+use crate::realtime::{RealtimeClass, share_with_others};
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::target_error::TargetError;
@@ -89,8 +89,6 @@ pub struct Target {
     guardian: Option<Guardian>,
     /// Released after the guardian has put everything back.
     lock: ProcessLock,
-    /// Beside many busy threads of a running program, an ordinary thread gets nowhere.
-    _first: Option<FirstInLine>,
 }
 
 impl Target {
@@ -112,7 +110,6 @@ impl Target {
     /// Attaches to processes that already run. Their threads do not keep the caller waiting, if
     /// this process may use the real-time class.
     pub fn attach(scope: Scope) -> Result<Self, TargetError> {
-        let first = FirstInLine::step();
         let _punctual = RealtimeClass::raise();
         let name = match &scope {
             Scope::Processes(pids) | Scope::Trees(pids) => {
@@ -136,7 +133,7 @@ impl Target {
         let pids: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
         let lock = ProcessLock::of(&pids)?;
         let mut target = Self::new(name, roster, None, Some(Guardian::start()?));
-        (target.lock, target._first) = (lock, first);
+        target.lock = lock;
         Ok(target)
     }
 
@@ -159,7 +156,6 @@ impl Target {
             programs: HashMap::new(),
             guardian,
             lock: ProcessLock::default(),
-            _first: None,
         }
     }
 
@@ -219,6 +215,7 @@ impl Target {
             if cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
+            share_with_others();
             let idle = scanned.iter().all(|one| one.share < HARDLY_RUNS);
             if !idle && previous.as_ref().is_some_and(|before| same_crew(before, &scanned)) {
                 let members = self.roster.members().iter();

@@ -174,6 +174,13 @@ pub enum StrategyReason {
         /// All assignments, as a decimal number.
         assignments: String,
     },
+    /// The same: there are too many threads to learn from.
+    SampleOfMany {
+        /// Threads of the workload.
+        threads: u64,
+        /// All assignments, as a decimal number.
+        assignments: String,
+    },
     /// A random sample, as asked.
     RandomAsked {
         /// All assignments, as a decimal number.

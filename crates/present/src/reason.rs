@@ -119,6 +119,10 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
              other searches",
             counted(*room, "measurement")
         ),
+        Is::SampleOfMany { threads, .. } => format!(
+            "random sampling, then climbing from the best: {} are too many for other searches",
+            counted(*threads, "thread")
+        ),
         Is::RandomAsked { assignments } => {
             format!("random sampling (--strategy): {} assignments", group(assignments))
         }

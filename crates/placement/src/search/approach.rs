@@ -7,7 +7,7 @@ use crate::search::SearchError;
 use crate::search::blackbox::Predicting;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
-use crate::search::guided::{FIRST, Guided, LEAST};
+use crate::search::guided::{FIRST, Guided, LEAST, MOST_THREADS};
 use crate::search::proposer::Proposer;
 use crate::search::random_sample::RandomSample;
 use crate::search::solo_bound::SoloBound;
@@ -113,13 +113,14 @@ impl Approach {
                 proposers.push_back(Box::new(solo.clone()));
             }
         };
+        let is_crowd = workload.threads.len() > MOST_THREADS;
         match question.strategy {
             StrategyName::Auto | StrategyName::Guided if fits(&space, ONCE) => {
                 let times = if fits(&space, often) { LEAST_ROUNDS as u64 } else { 1 };
                 why.insert(0, StrategyReason::Exhaustive { assignments, times });
                 proposers.push_back(Box::new(Exhaustive::new(&space)));
             }
-            StrategyName::Auto | StrategyName::Guided if affordable >= LEAST => {
+            StrategyName::Auto | StrategyName::Guided if affordable >= LEAST && !is_crowd => {
                 why.insert(0, StrategyReason::Guided { uniform: FIRST as u64, assignments });
                 if solo.is_some() {
                     why.push(StrategyReason::AloneFirst);
@@ -128,7 +129,12 @@ impl Approach {
             }
             StrategyName::Auto | StrategyName::Guided => {
                 let room = affordable.max(0.0) as u64;
-                why.insert(0, StrategyReason::SampleThenClimb { room, assignments });
+                let threads = workload.threads.len() as u64;
+                let reason = match affordable >= LEAST {
+                    true => StrategyReason::SampleOfMany { threads, assignments },
+                    false => StrategyReason::SampleThenClimb { room, assignments },
+                };
+                why.insert(0, reason);
                 alone(&mut proposers, &mut why);
                 proposers.push_back(Box::new(RandomSample::new(
                     None,
@@ -166,5 +172,26 @@ impl Approach {
             }
         }
         Self { space, proposers, why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Budget;
+    use pinwise_topology::{Alike, Machine};
+
+    #[test]
+    fn more_threads_than_can_be_learned_from_are_sampled_and_climbed() {
+        let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(200));
+        let why = |threads: usize| {
+            let workload = Workload::new("busy", &[&vec!["busy"; threads][..]]);
+            let tree = SharingTree::new(&Machine::from_shape("2").unwrap(), Alike::ByStructure);
+            let narrow = narrow_space(&question, &tree, &workload).unwrap();
+            let chosen = Approach::choose(&question, &narrow, &workload, None, 200.0, 0.005, 0.0);
+            (chosen.why[0].clone(), chosen.proposers.len())
+        };
+        assert!(matches!(why(MOST_THREADS), (StrategyReason::Guided { .. }, 1)));
+        assert!(matches!(why(513), (StrategyReason::SampleOfMany { threads: 513, .. }, 2)));
     }
 }

@@ -11,8 +11,12 @@
 
 use crate::learned::levels::Levels;
 use crate::learned::ridge::Ridge;
-use crate::{Change, PredictedWalk, Predictor, ThreadKinds};
+use crate::{Change, Instance, PredictedWalk, Predictor, ThreadKinds};
 use pinwise_topology::SharingTree;
+use std::borrow::Cow;
+
+/// Up to so many threads, it is faster to look at each two of them than to count.
+const FEW: usize = 8;
 
 /// Counts of what shares what. See the module.
 #[derive(Clone, Debug)]
@@ -43,11 +47,17 @@ impl Colocation {
     pub fn count(&self, leaves: &[u32]) -> Vec<f64> {
         let triangle = self.triangle();
         let mut counts = vec![0.0; self.width()];
+        let every: Vec<usize> = (0..self.thread_kinds.threads()).collect();
+        let mut held = self.nothing_held();
         for (level, counts) in self.shared.domains.iter().zip(counts.chunks_exact_mut(2 * triangle))
         {
             let (all, own) = counts.split_at_mut(triangle);
-            self.pairs(level, leaves, |a, b, pairs| all[corner(a, b)] += pairs);
-            self.partners(level, leaves, |a, b| own[corner(a, b)] += 1.0);
+            self.pairs(&every, level, leaves, &mut held, |a, b, pairs| all[corner(a, b)] += pairs);
+            for Instance { threads, .. } in self.thread_kinds.instances() {
+                self.pairs(threads, level, leaves, &mut held, |a, b, pairs| {
+                    own[corner(a, b)] += pairs;
+                });
+            }
         }
         let sorts = &mut counts[2 * triangle * self.shared.domains.len()..];
         if !sorts.is_empty() {
@@ -80,32 +90,34 @@ impl Colocation {
     }
 
     /// Passes two kinds, and how many pairs of their threads share a domain of a level, to `tell`.
-    /// Kinds may repeat.
-    fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
+    /// Only pairs of `threads` count. Kinds may repeat. `held` is zero before and after. It has a
+    /// number for each domain of a level and each kind.
+    fn pairs(
+        &self,
+        threads: &[usize],
+        level: &[usize],
+        leaves: &[u32],
+        held: &mut [f64],
+        mut tell: impl FnMut(usize, usize, f64),
+    ) {
         let kinds = self.thread_kinds.kinds().len();
-        let mut held = vec![0.0; self.shared.most_domains * kinds];
+        let first = |thread: usize| level[leaves[thread] as usize] * kinds;
         // Each thread is paired with those before it.
-        for thread in 0..self.thread_kinds.threads() {
+        for &thread in threads {
             let kind = self.thread_kinds.kind(thread);
-            let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];
+            let domain = &mut held[first(thread)..][..kinds];
             let present = domain.iter().enumerate().filter(|(_, held)| **held > 0.0);
             present.for_each(|(other, held)| tell(kind, other, *held));
             domain[kind] += 1.0;
         }
+        for &thread in threads {
+            held[first(thread) + self.thread_kinds.kind(thread)] = 0.0;
+        }
     }
 
-    /// Passes the kinds of each two threads of one instance that share a domain of a level to
-    /// `tell`.
-    fn partners(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize)) {
-        for instance in self.thread_kinds.instances() {
-            for (index, &a) in instance.threads.iter().enumerate() {
-                for &b in &instance.threads[..index] {
-                    if level[leaves[a] as usize] == level[leaves[b] as usize] {
-                        tell(self.thread_kinds.kind(a), self.thread_kinds.kind(b));
-                    }
-                }
-            }
-        }
+    /// What [`Colocation::pairs`] counts in.
+    fn nothing_held(&self) -> Vec<f64> {
+        vec![0.0; self.shared.most_domains * self.thread_kinds.kinds().len()]
     }
 
     /// Learns the worth of the counts from measurements: leaves of each thread, and the
@@ -136,8 +148,10 @@ struct WeighedLevel<'a> {
     domains: &'a [usize],
     /// Where its domains begin among those of all levels.
     first: usize,
-    /// By the kinds of two threads that share a domain, and of two of one instance that do.
-    all: &'a [f64],
+    /// By the kinds of two threads that share a domain.
+    all: Cow<'a, [f64]>,
+    /// The same for two threads of one instance; empty if there is only one instance. Its pairs are
+    /// then all pairs.
     own: &'a [f64],
 }
 
@@ -156,6 +170,8 @@ struct ColocationWalk<'a> {
     domains: Vec<f64>,
     /// What each instance is worth, for its partners and sorts of contexts.
     instances: Vec<f64>,
+    /// See [`Colocation::pairs`].
+    nothing_held: Vec<f64>,
     /// The last step, and where it changed what: what was there before.
     change: Option<Change>,
     domains_before: Vec<(usize, f64)>,
@@ -175,7 +191,13 @@ impl<'a> ColocationWalk<'a> {
             // context.
             if weights.iter().any(|weight| *weight != 0.0) {
                 let (all, own) = weights.split_at(triangle);
-                levels.push(WeighedLevel { domains, first, all, own });
+                levels.push(match kinds.instances() {
+                    [_] => {
+                        let both = all.iter().zip(own).map(|(all, own)| all + own).collect();
+                        WeighedLevel { domains, first, all: Cow::Owned(both), own: &[] }
+                    }
+                    _ => WeighedLevel { domains, first, all: Cow::Borrowed(all), own },
+                });
                 first += domains.iter().max().map_or(0, |last| last + 1);
             }
         }
@@ -191,13 +213,15 @@ impl<'a> ColocationWalk<'a> {
             held: vec![0.0; first * kinds.kinds().len()],
             domains: vec![0.0; first],
             instances: vec![0.0; kinds.instances().len()],
+            nothing_held: colocation.nothing_held(),
             change: None,
             domains_before: Vec::new(),
             instances_before: Vec::new(),
         };
         (0..threads).for_each(|thread| walk.count(thread, leaves[thread], 1.0));
         for level in 0..walk.levels.len() {
-            let WeighedLevel { domains, first, .. } = walk.levels[level];
+            let WeighedLevel { domains, first, .. } = &walk.levels[level];
+            let (domains, first) = (*domains, *first);
             let count = domains.iter().max().map_or(0, |last| last + 1);
             (0..count).for_each(|domain| walk.domains[first + domain] = walk.worth(level, domain));
         }
@@ -218,7 +242,7 @@ impl<'a> ColocationWalk<'a> {
 
     /// What a domain is worth.
     fn worth(&self, level: usize, domain: usize) -> f64 {
-        let WeighedLevel { first, all, .. } = self.levels[level];
+        let WeighedLevel { first, all, .. } = &self.levels[level];
         let kinds = self.learned.colocation.thread_kinds.kinds().len();
         let held = &self.held[(first + domain) * kinds..][..kinds];
         let mut worth = 0.0;
@@ -232,21 +256,33 @@ impl<'a> ColocationWalk<'a> {
     }
 
     /// What an instance is worth.
-    fn instance(&self, instance: usize, leaves: &[u32]) -> f64 {
+    fn instance(&mut self, instance: usize, leaves: &[u32]) -> f64 {
         let colocation = &self.learned.colocation;
         let threads = &colocation.thread_kinds.instances()[instance].threads;
         let mut worth = 0.0;
-        for (index, &a) in threads.iter().enumerate() {
-            for &b in &threads[..index] {
-                let kinds = [a, b].map(|thread| colocation.thread_kinds.kind(thread));
-                for WeighedLevel { domains, own, .. } in &self.levels {
-                    if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
-                        worth += own[corner(kinds[0], kinds[1])];
+        let levels = self.levels.iter().filter(|level| !level.own.is_empty());
+        if threads.len() > FEW {
+            for WeighedLevel { domains, own, .. } in levels {
+                let held = &mut self.nothing_held;
+                colocation.pairs(threads, domains, leaves, held, |a, b, pairs| {
+                    worth += own[corner(a, b)] * pairs;
+                });
+            }
+        } else {
+            for (index, &a) in threads.iter().enumerate() {
+                for &b in &threads[..index] {
+                    let kinds = [a, b].map(|thread| colocation.thread_kinds.kind(thread));
+                    for WeighedLevel { domains, own, .. } in levels.clone() {
+                        if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
+                            worth += own[corner(kinds[0], kinds[1])];
+                        }
                     }
                 }
             }
-            if !self.sorts.is_empty() {
-                worth += self.sorts[colocation.sort(a, leaves)];
+        }
+        if !self.sorts.is_empty() {
+            for &thread in threads {
+                worth += self.sorts[colocation.sort(thread, leaves)];
             }
         }
         worth
@@ -271,7 +307,8 @@ impl PredictedWalk for ColocationWalk<'_> {
             self.count(thread, to, 1.0);
         }
         for level in 0..self.levels.len() {
-            let WeighedLevel { domains, first, .. } = self.levels[level];
+            let WeighedLevel { domains, first, .. } = &self.levels[level];
+            let (domains, first) = (*domains, *first);
             let [left, joined] = [from, to].map(|leaf| domains[leaf as usize]);
             for domain in [left, joined].into_iter().filter(|_| left != joined) {
                 let worth = self.worth(level, domain);
@@ -365,6 +402,30 @@ mod tests {
             let law = |leaves: &[u32]| 10.0 + f64::from(leaves[0] + 2 * leaves[4]);
             let rows = drawn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves())));
             walks_as_it_predicts(&colocation.learn(rows).unwrap(), &space, &mut random);
+        }
+    }
+
+    #[test]
+    fn large_instances_are_worth_what_their_counts_are() {
+        // One instance, whose pairs are all pairs, and two that are counted.
+        for threads in ["RRRPPPTTTRPT", "RRRRRPPPPP RRRRRPPPPP"] {
+            let tree = tree("2x2x2");
+            let colocation = Colocation::new(&ThreadKinds::new(&workload(threads)), &tree);
+            let count = colocation.thread_kinds.threads();
+            let space = Space::new(tree, count, PerContext::Any).unwrap();
+            let mut random = Random::new(3);
+            let drawn: Vec<_> = (0..80).map(|_| space.sample(&mut random)).collect();
+            let law = |leaves: &[u32]| 10.0 + f64::from(leaves[0] + 2 * leaves[4]);
+            let rows = drawn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves())));
+            let learned = colocation.learn(rows).unwrap();
+            for drawn in &drawn {
+                let counts = colocation.count(drawn.leaves());
+                let worth = counts.iter().zip(&learned.ridge.weights).map(|(n, each)| n * each);
+                let direct = (learned.ridge.intercept + worth.sum::<f64>()).exp();
+                let walked = learned.predict(drawn.leaves());
+                assert!((walked / direct - 1.0).abs() < 1e-9, "{threads}: {walked} {direct}");
+            }
+            walks_as_it_predicts(&learned, &space, &mut random);
         }
     }
 

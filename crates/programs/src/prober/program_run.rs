@@ -10,7 +10,7 @@ use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures as figures;
 use pinwise_linux::{
     Exit, ForkWatch, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, SETTING_LIMIT,
-    Streams, TargetError, process,
+    Streams, TargetError, process, share_with_others,
     sys::{self, Counter, ProcessUsage},
     thread::{Pid, Stat},
 };
@@ -150,6 +150,7 @@ impl ProgramRun {
         let name = Stat::read(pid, pid.main()).map_err(|_| gone())?.comm;
         let exit =
             Exit::of(pid).map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
+        share_with_others();
         Ok(Self::of(name, pid, exit, limits))
     }
 
