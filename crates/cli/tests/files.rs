@@ -34,9 +34,9 @@ const LICENCES: [&str; 7] =
 /// Crates of which the build has several versions. Others depend on the older one.
 const SEVERAL_VERSIONS: [&str; 4] = ["shlex", "syn", "thiserror", "thiserror-impl"];
 
-/// What the program is built from on this machine: free licences, crates.io only, no version twice.
+/// What the program is built from on this machine has a free licence.
 #[test]
-fn dependencies_have_known_licences_and_sources() {
+fn dependencies_have_known_licences() {
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform"])
@@ -46,11 +46,10 @@ fn dependencies_have_known_licences_and_sources() {
         .unwrap();
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
-    let mut versions: BTreeMap<&str, usize> = BTreeMap::new();
+    let packages = metadata["packages"].as_array().unwrap();
     let mut refused = Vec::new();
-    for package in metadata["packages"].as_array().unwrap() {
+    for package in packages {
         let (name, licence) = (package["name"].as_str().unwrap(), package["license"].as_str());
-        *versions.entry(name).or_default() += 1;
         let accepted = |choice: &str| LICENCES.contains(&choice.trim_matches(['(', ')', ' ']));
         // Every part of `(A OR B) AND C`.
         let is_free = |licence: &str| {
@@ -60,16 +59,33 @@ fn dependencies_have_known_licences_and_sources() {
         if !licence.is_some_and(is_free) {
             refused.push(format!("{name}: licence {licence:?}"));
         }
-        let from = package["source"].as_str();
-        if from.is_some_and(|from| from != "registry+https://github.com/rust-lang/crates.io-index")
-        {
-            refused.push(format!("{name}: from {from:?}"));
+    }
+    assert!(packages.len() > 100, "only {} packages", packages.len());
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+/// Whatever any platform and the fuzzing need is from crates.io only, and no version comes twice.
+#[test]
+fn dependencies_come_from_one_place_and_in_one_version() {
+    for (lock, several) in [("Cargo.lock", &SEVERAL_VERSIONS[..]), ("fuzz/Cargo.lock", &[])] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = fs::read_to_string(root.join(lock)).unwrap();
+        let values = |key: &str| {
+            let begin = format!("{key} = \"");
+            let lines =
+                text.lines().filter_map(|line| line.strip_prefix(&begin)?.strip_suffix('"'));
+            lines.map(str::to_owned).collect::<Vec<String>>()
+        };
+        let mut versions: BTreeMap<String, usize> = BTreeMap::new();
+        values("name").into_iter().for_each(|name| *versions.entry(name).or_default() += 1);
+        assert!(versions.len() > 100, "only {} packages in {lock}", versions.len());
+        let twice = versions.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name);
+        assert_eq!(twice.collect::<Vec<_>>(), several, "{lock}");
+        for source in values("source") {
+            let registry = "registry+https://github.com/rust-lang/crates.io-index";
+            assert_eq!(source, registry, "{lock}");
         }
     }
-    assert!(versions.len() > 100, "only {} packages", versions.len());
-    assert!(refused.is_empty(), "{}", refused.join("\n"));
-    let several = versions.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name);
-    assert_eq!(several.collect::<Vec<_>>(), SEVERAL_VERSIONS);
 }
 
 /// A hyphen can be typed, searched for and copied into a shell; the minus sign of Unicode cannot.
