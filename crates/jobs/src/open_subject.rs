@@ -166,7 +166,16 @@ pub fn scope(subject: &Subject) -> Option<Scope> {
         Subject::Launched(_) | Subject::Rerun(_) | Subject::BuiltIn(_) | Subject::Simulated(_) => {
             None
         }
-        Subject::Pids(pids) => Some(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect())),
+        Subject::Pids(pids) => {
+            // A process that is named twice is one process.
+            let mut named: Vec<Pid> = Vec::new();
+            for pid in pids.iter().map(|&pid| Pid(pid)) {
+                if !named.contains(&pid) {
+                    named.push(pid);
+                }
+            }
+            Some(Scope::Processes(named))
+        }
         Subject::Tree(pid) => Some(Scope::Trees(vec![Pid(*pid)])),
         Subject::Cgroup(path) => Some(Scope::Cgroup(path.clone())),
     }
@@ -354,6 +363,12 @@ mod tests {
     use crate::events::{Event, Listening, note};
     use crate::job::with_listener;
     use crate::place::PlaceRequest;
+
+    #[test]
+    fn a_process_that_is_named_twice_is_one_process() {
+        let named = scope(&Subject::Pids(vec![7, 8, 7]));
+        assert!(matches!(named, Some(Scope::Processes(pids)) if pids == [Pid(7), Pid(8)]));
+    }
 
     #[test]
     fn a_listener_who_leaves_before_the_program_is_open_ends_its_start() {

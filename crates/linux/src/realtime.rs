@@ -5,6 +5,7 @@
 //! 143 ms. The class needs CAP_SYS_NICE or a limit (`ulimit -r`). Without the class, measuring is
 //! less punctual.
 
+use crate::affinity;
 use crate::sys::{self, Scheduling};
 use rustix::process::{getpriority_process, setpriority_process};
 use std::cell::Cell;
@@ -27,20 +28,39 @@ impl RealtimeClass {
             other => other,
         };
         Scheduling::FIFO.apply()?;
+        RAISED.set(RAISED.get() + 1);
         Ok(Self { before })
     }
 }
 
 impl Drop for RealtimeClass {
     fn drop(&mut self) {
+        RAISED.set(RAISED.get() - 1);
+        let class = match RAISED.get() == 0 && PRECEDENCE.get() == Precedence::Shares {
+            true => Scheduling::ORDINARY_HERE,
+            false => self.before,
+        };
         // Going back to a lower class is always allowed.
-        let _ = self.before.apply();
+        let _ = class.apply();
     }
 }
 
+/// How a thread comes before ordinary ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Precedence {
+    /// Not at all.
+    None,
+    /// In the real-time class.
+    Class,
+    /// By its nice value, unless it is raised.
+    Shares,
+}
+
 thread_local! {
-    /// Whether this thread has taken precedence.
-    static PRECEDES: Cell<bool> = const { Cell::new(false) };
+    /// That of this thread.
+    static PRECEDENCE: Cell<Precedence> = const { Cell::new(Precedence::None) };
+    /// How many [`RealtimeClass`] of this thread live.
+    static RAISED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The calling thread comes before ordinary ones from now on. What it starts does not. Nothing
@@ -51,7 +71,9 @@ thread_local! {
 /// program takes precedence first of all, in the real-time class. Once it has attached it computes,
 /// too. Then [`share_with_others`] leaves half of a CPU to the program.
 pub fn take_precedence() {
-    PRECEDES.set(getpriority_process(None) == Ok(0) && Scheduling::FIFO.apply().is_ok());
+    if getpriority_process(None) == Ok(0) && Scheduling::FIFO.apply().is_ok() {
+        PRECEDENCE.set(Precedence::Class);
+    }
 }
 
 /// What one step of the nice value changes the share of a CPU by (sched(7)).
@@ -68,12 +90,15 @@ fn nice_beside(threads: f64) -> Option<i32> {
 /// threads that no nice value does that, it keeps the real-time class. Each of them waits long
 /// anyway.
 pub fn share_with_others() {
-    if PRECEDES.get()
-        && let Some(nice) = ready_per_cpu().and_then(nice_beside)
+    if PRECEDENCE.get() != Precedence::None
+        && let Some(nice) = nice_beside(ready_per_cpu().unwrap_or(1.0))
         && setpriority_process(None, nice).is_ok()
     {
-        // A lower class is always allowed.
-        let _ = Scheduling::ORDINARY_HERE.apply();
+        PRECEDENCE.set(Precedence::Shares);
+        if RAISED.get() == 0 {
+            // A lower class is always allowed.
+            let _ = Scheduling::ORDINARY_HERE.apply();
+        }
     }
 }
 
@@ -81,8 +106,7 @@ pub fn share_with_others() {
 fn ready_per_cpu() -> Option<f64> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let (ready, _) = load.split(' ').nth(3)?.split_once('/')?;
-    let cpus = std::thread::available_parallelism().ok()?;
-    Some(ready.parse::<f64>().ok()? / cpus.get() as f64)
+    Some(ready.parse::<f64>().ok()? / affinity::online().ok()?.len() as f64)
 }
 
 /// Starts `command` in the real-time class, if the calling thread is in it.
@@ -102,7 +126,7 @@ pub(crate) fn start_in_class(command: &mut Command) -> io::Result<Child> {
 /// something. Without this, `nice pinwise` would measure a program that is not nice.
 pub fn keep_nice(command: &mut Command) {
     match getpriority_process(None) {
-        Ok(nice) if nice < 0 && PRECEDES.get() => {}
+        Ok(nice) if nice < 0 && PRECEDENCE.get() != Precedence::None => {}
         Ok(nice) if nice != 0 => sys::start_at_nice(command, nice),
         _ => {}
     }
@@ -147,11 +171,16 @@ mod tests {
         let checked = thread::spawn(|| {
             let class = || Scheduling::current().unwrap();
             take_precedence();
-            if !PRECEDES.get() {
+            if PRECEDENCE.get() == Precedence::None {
                 return pinwise_synthetic::lacking("the right to a real-time class");
             }
             assert_eq!(class(), Scheduling::FIFO);
             let is_crowded = ready_per_cpu().and_then(nice_beside).is_none();
+            let raised = RealtimeClass::raise().unwrap();
+            share_with_others();
+            assert_eq!(class(), Scheduling::FIFO);
+            drop(raised);
+            assert!(class() == Scheduling::ORDINARY_HERE || is_crowded);
             share_with_others();
             assert!(class() == Scheduling::ORDINARY_HERE || is_crowded);
             // What it would have beside some others.
@@ -179,7 +208,7 @@ mod tests {
         let taken = thread::spawn(|| {
             setpriority_process(None, 7).unwrap();
             take_precedence();
-            PRECEDES.get()
+            PRECEDENCE.get() != Precedence::None
         });
         assert!(!taken.join().unwrap());
     }

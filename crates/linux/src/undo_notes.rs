@@ -111,6 +111,7 @@ impl UndoNotes {
             for entry in &entries {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
                 if id.alive()
+                    && !has(*id, mask)
                     && let (Ok(stat), Ok(now)) = (Stat::read(id.pid, id.tid), affinity::get(id.tid))
                 {
                     let (before, moved) = (mask.clone(), !touched.is_ours(*id));
@@ -207,7 +208,9 @@ impl UndoNotes {
                 let (true, Ok(stat)) = (id.alive(), Stat::read(id.pid, id.tid)) else { continue };
                 let moved = !touched.is_ours(*id);
                 let result = if moved { Ok(()) } else { affinity::give_back(pid, id.tid, mask) };
-                if matches!(result, Err(AffinityError::Gone(_))) {
+                if matches!(result, Err(AffinityError::Gone(_)))
+                    || result.is_err() && has(*id, mask)
+                {
                     continue;
                 }
                 refused |= result.is_err();
@@ -255,6 +258,11 @@ impl UndoNotes {
         });
         entries
     }
+}
+
+/// Whether a thread has what was noted for it. Its pin may have been refused.
+fn has(id: ThreadId, noted: &CpuSet) -> bool {
+    affinity::own(id.tid).is_ok_and(|own| own == *noted)
 }
 
 fn belongs_to(own: u32, folder: &Path) -> io::Result<()> {
@@ -338,6 +346,21 @@ mod tests {
         assert!(released[0].result.is_ok());
         assert_eq!(affinity::get(id.tid).unwrap(), before);
         assert!(notes.release(pid).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_thread_whose_pin_was_refused_has_nothing_to_get_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let roster = Roster::new(Scope::Processes(vec![pid])).unwrap();
+        let (member, id) = roster.threads().next().unwrap();
+        let own = affinity::own(id.tid).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        notes.note(member, &[(id, own.clone())], &[(id, own)]).unwrap();
+        assert!(UndoNotes::preview(folder.path(), pid).unwrap().is_empty());
+        assert!(notes.release(pid).unwrap().iter().all(|released| released.result.is_ok()));
+        assert!(!notes.path(pid).exists());
     }
 
     /// A shell that creates a child, and both processes. The child ends with the shell's input,

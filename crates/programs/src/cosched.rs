@@ -34,7 +34,7 @@ use pinwise_counters::{CountSource, QuantumSeries, ThreadCounts};
 use pinwise_figures::duration;
 use pinwise_linux::{
     Changes, ForkWatch, Pid, RealtimeClass, ScannedThread, Scope, Target, TargetError, ThreadId,
-    affinity, cpuset_of, likely_pinner, pause, process, sys,
+    affinity, cpuset_of, likely_pinner, pause, process, share_with_others, sys,
 };
 use pinwise_measure::{
     CoscheduledPeriod, CounterQuality, Detail, Effort, EventCounts, Interrupt, MeasureError,
@@ -122,6 +122,7 @@ impl FoundPrograms {
             scanned.retain(|one| one.runs);
             let running: BTreeSet<Pid> = scanned.iter().map(|one| one.id.pid).collect();
             if running.len() >= 2 {
+                share_with_others();
                 return Ok(Self { target, scanned, named });
             }
             let one_named = named.len() == 1 && target.pids().len() < 2;

@@ -246,7 +246,11 @@ impl Apply {
                 })
             })?;
         }
-        anyhow::ensure!(refused == 0, "{refused} of {} threads are still pinned", released.len());
+        anyhow::ensure!(
+            refused == 0,
+            "{refused} of {} threads did not get their CPUs back",
+            released.len()
+        );
         Ok(())
     }
 }
