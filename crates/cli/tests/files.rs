@@ -64,7 +64,8 @@ fn dependencies_have_known_licences() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
-/// Whatever any platform and the fuzzing need is from crates.io only, and no version comes twice.
+/// What any platform and the fuzzing need is from crates.io only. A crate has one version, except
+/// those of [`SEVERAL_VERSIONS`].
 #[test]
 fn dependencies_come_from_one_place_and_in_one_version() {
     for (lock, several) in [("Cargo.lock", &SEVERAL_VERSIONS[..]), ("fuzz/Cargo.lock", &[])] {

@@ -58,7 +58,7 @@ pub(crate) use touched::{TouchedThreads, is_of_kernel, of_heir};
 use crate::guardian_timeouts::{AT_WORK, RESTORING, SETTING_LIMIT};
 use crate::process;
 use crate::process_lock::{GUARDIAN_NAME, ProcessLock};
-use crate::realtime::{RealtimeClass, keep_nice, start_in_class};
+use crate::realtime::{RealtimeClass, keep_nice, share_with_others, start_guardian};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use crate::{AffinityError, affinity};
@@ -363,8 +363,7 @@ fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // Its start is waited for.
-    let mut child = start_in_class(&mut command)?;
+    let mut child = start_guardian(&mut command)?;
     let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
     if lines.is_some_and(|mut lines| lines.any(|line| line.is_ok_and(|line| line == READY))) {
         return Ok(child);
@@ -399,7 +398,7 @@ pub fn guardian_main() {
     let _ = rustix::thread::set_name(c"affinity-guard");
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
-    let punctual = RealtimeClass::raise();
+    let punctual = RealtimeClass::raise_guardian();
     let path = std::env::args_os().nth(2).map(PathBuf::from);
     // Others leave the file alone while this has it open.
     let ledger = path.clone().and_then(Ledger::open);
@@ -531,6 +530,10 @@ fn restore_memory(entries: &[GuardianEntry]) -> Vec<Restored> {
         }
     }
     last.retain(|pid, (start, from, _)| !from.is_empty() && lives(*pid, *start));
+    if !last.is_empty() {
+        // It takes long.
+        share_with_others();
+    }
     let restore = |(pid, (start, from, home)): (Pid, (StartTime, &BTreeSet<u32>, u32))| {
         let worked = sys::migrate_pages(pid.0, from, &[home].into()).is_ok();
         let what = LeftChanged::Memory(pid);

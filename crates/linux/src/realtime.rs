@@ -23,10 +23,15 @@ pub struct RealtimeClass {
 impl RealtimeClass {
     /// Raises the calling thread; an error if that is not allowed.
     pub fn raise() -> io::Result<Self> {
-        let before = match Scheduling::current()? {
-            Scheduling::INHERITED_FIFO => Scheduling::ORDINARY,
-            other => other,
-        };
+        Self::raise_from(Scheduling::current()?)
+    }
+
+    /// The same for a guardian, which may have the class from its start on.
+    pub(crate) fn raise_guardian() -> io::Result<Self> {
+        Self::raise_from(Scheduling::ORDINARY)
+    }
+
+    fn raise_from(before: Scheduling) -> io::Result<Self> {
         Scheduling::FIFO.apply()?;
         RAISED.set(RAISED.get() + 1);
         Ok(Self { before })
@@ -40,8 +45,10 @@ impl Drop for RealtimeClass {
             true => Scheduling::ORDINARY_HERE,
             false => self.before,
         };
-        // Going back to a lower class is always allowed.
-        let _ = class.apply();
+        // Going back to a lower class is always allowed, but not to what children inherit.
+        if class.apply().is_err() {
+            let _ = Scheduling::ORDINARY_HERE.apply();
+        }
     }
 }
 
@@ -64,14 +71,16 @@ thread_local! {
 }
 
 /// The calling thread comes before ordinary ones from now on. What it starts does not. Nothing
-/// happens if that is not allowed, or if somebody chose a nice value for it.
+/// happens if that is not allowed, or if somebody chose a class or a nice value for it.
 ///
 /// A program may have hundreds of busy threads for each CPU. Beside them an ordinary thread waits
 /// for seconds after each 3 ms that it runs, and no budget is kept. So what works on a running
 /// program takes precedence first of all, in the real-time class. Once it has attached it computes,
 /// too. Then [`share_with_others`] leaves half of a CPU to the program.
 pub fn take_precedence() {
-    if getpriority_process(None) == Ok(0) && Scheduling::FIFO.apply().is_ok() {
+    let is_ordinary = Scheduling::current().is_ok_and(|class| class == Scheduling::ORDINARY)
+        && getpriority_process(None) == Ok(0);
+    if is_ordinary && Scheduling::FIFO.apply().is_ok() {
         PRECEDENCE.set(Precedence::Class);
     }
 }
@@ -86,14 +95,15 @@ fn nice_beside(threads: f64) -> Option<i32> {
     (steps <= 20.0).then_some(-(steps as i32))
 }
 
-/// Leaves half of a CPU to others, if the calling thread has taken precedence. Beside so many
-/// threads that no nice value does that, it keeps the real-time class. Each of them waits long
-/// anyway.
+/// Leaves half of a CPU to others, if the calling thread has taken precedence. Beside more than
+/// about 97 ready threads for each CPU no nice value does that. Then it keeps the real-time class:
+/// each of them waits long anyway. So it must compute little there.
 pub fn share_with_others() {
     if PRECEDENCE.get() != Precedence::None
         && let Some(nice) = nice_beside(ready_per_cpu().unwrap_or(1.0))
-        && setpriority_process(None, nice).is_ok()
     {
+        // Who may have the class may lack the right to a nice value.
+        let _ = setpriority_process(None, nice);
         PRECEDENCE.set(Precedence::Shares);
         if RAISED.get() == 0 {
             // A lower class is always allowed.
@@ -109,8 +119,15 @@ fn ready_per_cpu() -> Option<f64> {
     Some(ready.parse::<f64>().ok()? / affinity::online().ok()?.len() as f64)
 }
 
-/// Starts `command` in the real-time class, if the calling thread is in it.
-pub(crate) fn start_in_class(command: &mut Command) -> io::Result<Child> {
+/// Starts a guardian. If the calling thread has taken precedence, or has the real-time class, the
+/// guardian begins in that class. Its start is waited for.
+pub(crate) fn start_guardian(command: &mut Command) -> io::Result<Child> {
+    let precedes = PRECEDENCE.get() != Precedence::None;
+    let _raised = precedes.then(RealtimeClass::raise);
+    if precedes {
+        // The nice value is that of a thread that computes.
+        sys::start_at_nice(command, 0);
+    }
     let inherits = Scheduling::current().is_ok_and(|class| class == Scheduling::FIFO)
         && Scheduling::INHERITED_FIFO.apply().is_ok();
     let started = command.spawn();
@@ -149,10 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_raised_thread_starts_is_ordinary_unless_it_shall_be_raised_too() {
-        let Ok(_raised) = RealtimeClass::raise() else {
+    fn what_a_raised_thread_starts_is_ordinary_unless_it_is_a_guardian() {
+        let raised = RealtimeClass::raise();
+        let is_permitted = Scheduling::INHERITED_FIFO.apply().is_ok();
+        if raised.is_err() || !is_permitted {
             return pinwise_synthetic::lacking("the right to a real-time class");
-        };
+        }
+        Scheduling::FIFO.apply().unwrap();
         // The 41st field of its own stat line is its class.
         let mut shell = Command::new("cut");
         shell.args(["-d", " ", "-f", "41", "/proc/self/stat"]).stdout(Stdio::piped());
@@ -161,7 +181,7 @@ mod tests {
             String::from_utf8(printed).unwrap().trim().to_owned()
         };
         assert_eq!(class_of(shell.spawn().unwrap()), "0");
-        assert_eq!(class_of(start_in_class(&mut shell).unwrap()), "1");
+        assert_eq!(class_of(start_guardian(&mut shell).unwrap()), "1");
         assert_eq!(Scheduling::current().unwrap(), Scheduling::FIFO);
     }
 
@@ -175,16 +195,18 @@ mod tests {
                 return pinwise_synthetic::lacking("the right to a real-time class");
             }
             assert_eq!(class(), Scheduling::FIFO);
-            let is_crowded = ready_per_cpu().and_then(nice_beside).is_none();
+            let is_crowded = || ready_per_cpu().unwrap() > 80.0;
             let raised = RealtimeClass::raise().unwrap();
             share_with_others();
             assert_eq!(class(), Scheduling::FIFO);
             drop(raised);
-            assert!(class() == Scheduling::ORDINARY_HERE || is_crowded);
+            assert!(class() == Scheduling::ORDINARY_HERE || is_crowded());
             share_with_others();
-            assert!(class() == Scheduling::ORDINARY_HERE || is_crowded);
+            assert!(class() == Scheduling::ORDINARY_HERE || is_crowded());
             // What it would have beside some others.
-            setpriority_process(None, -7).unwrap();
+            if setpriority_process(None, -7).is_err() {
+                return pinwise_synthetic::lacking("the right to a nice value below 0");
+            }
             Scheduling::ORDINARY_HERE.apply().unwrap();
             let nice_of_a_child = || {
                 let mut nice = Command::new("nice");

@@ -7,7 +7,7 @@ use crate::search::SearchError;
 use crate::search::blackbox::Predicting;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
-use crate::search::guided::{FIRST, Guided, LEAST, MOST_THREADS};
+use crate::search::guided::{FIRST, Guided, LEAST, MOST_PER_CONTEXT, MOST_THREADS};
 use crate::search::proposer::Proposer;
 use crate::search::random_sample::RandomSample;
 use crate::search::solo_bound::SoloBound;
@@ -113,7 +113,8 @@ impl Approach {
                 proposers.push_back(Box::new(solo.clone()));
             }
         };
-        let is_crowd = workload.threads.len() > MOST_THREADS;
+        let per_context = MOST_PER_CONTEXT * space.tree().leaves().len();
+        let is_crowd = workload.threads.len() > MOST_THREADS.min(per_context);
         match question.strategy {
             StrategyName::Auto | StrategyName::Guided if fits(&space, ONCE) => {
                 let times = if fits(&space, often) { LEAST_ROUNDS as u64 } else { 1 };
@@ -184,14 +185,18 @@ mod tests {
     #[test]
     fn more_threads_than_can_be_learned_from_are_sampled_and_climbed() {
         let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(200));
-        let why = |threads: usize| {
+        let why = |shape: &str, threads: usize| {
             let workload = Workload::new("busy", &[&vec!["busy"; threads][..]]);
-            let tree = SharingTree::new(&Machine::from_shape("2").unwrap(), Alike::ByStructure);
+            let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
             let narrow = narrow_space(&question, &tree, &workload).unwrap();
             let chosen = Approach::choose(&question, &narrow, &workload, None, 200.0, 0.005, 0.0);
             (chosen.why[0].clone(), chosen.proposers.len())
         };
-        assert!(matches!(why(MOST_THREADS), (StrategyReason::Guided { .. }, 1)));
-        assert!(matches!(why(513), (StrategyReason::SampleOfMany { threads: 513, .. }, 2)));
+        for (shape, most) in [("2", 160), ("16", 512)] {
+            assert!(matches!(why(shape, most), (StrategyReason::Guided { .. }, 1)));
+            let (reason, proposers) = why(shape, most + 1);
+            assert!(matches!(reason, StrategyReason::SampleOfMany { .. }));
+            assert_eq!(proposers, 2);
+        }
     }
 }

@@ -94,9 +94,11 @@ const TRIES: usize = 8;
 /// A smaller number of trials is better spent on another strategy. A third of it is picked by hand.
 /// With [`FIRST`] these are the 20 that a predictor learns from, and half a lesson remains.
 pub(crate) const LEAST: f64 = 24.0;
-/// Threads that a predictor is learned for in time. The steps of its walks grow with their number.
-/// For so many threads, a search thinks for about a minute in all.
+/// Threads that a predictor is learned for, in all and on each context. The steps of its walks grow
+/// with the number of threads. Beside more on each context, a search must not compute for long.
+/// Both were picked by hand.
 pub(crate) const MOST_THREADS: usize = 512;
+pub(crate) const MOST_PER_CONTEXT: usize = 80;
 
 #[derive(Debug)]
 enum GuidedStage {
