@@ -192,7 +192,7 @@ mod tests {
             let chosen = Approach::choose(&question, &narrow, &workload, None, 200.0, 0.005, 0.0);
             (chosen.why[0].clone(), chosen.proposers.len())
         };
-        for (shape, most) in [("2", 160), ("16", 512)] {
+        for (shape, most) in [("2", 32), ("64", 512)] {
             assert!(matches!(why(shape, most), (StrategyReason::Guided { .. }, 1)));
             let (reason, proposers) = why(shape, most + 1);
             assert!(matches!(reason, StrategyReason::SampleOfMany { .. }));

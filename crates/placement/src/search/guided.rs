@@ -98,7 +98,7 @@ pub(crate) const LEAST: f64 = 24.0;
 /// with the number of threads. Beside more on each context, a search must not compute for long.
 /// Both were picked by hand.
 pub(crate) const MOST_THREADS: usize = 512;
-pub(crate) const MOST_PER_CONTEXT: usize = 80;
+pub(crate) const MOST_PER_CONTEXT: usize = 16;
 
 #[derive(Debug)]
 enum GuidedStage {
