@@ -33,7 +33,7 @@ use pinwise_measure::{MeasureError, MemoryUse, NodeScale, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use pinwise_workloads::BuiltInWorkload;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -168,13 +168,9 @@ pub fn scope(subject: &Subject) -> Option<Scope> {
         }
         Subject::Pids(pids) => {
             // A process that is named twice is one process.
-            let mut named: Vec<Pid> = Vec::new();
-            for pid in pids.iter().map(|&pid| Pid(pid)) {
-                if !named.contains(&pid) {
-                    named.push(pid);
-                }
-            }
-            Some(Scope::Processes(named))
+            let mut seen = HashSet::new();
+            let named = pids.iter().map(|&pid| Pid(pid)).filter(|&pid| seen.insert(pid));
+            Some(Scope::Processes(named.collect()))
         }
         Subject::Tree(pid) => Some(Scope::Trees(vec![Pid(*pid)])),
         Subject::Cgroup(path) => Some(Scope::Cgroup(path.clone())),

@@ -173,7 +173,7 @@ mod tests {
             return pinwise_synthetic::lacking("the right to a real-time class");
         }
         Scheduling::FIFO.apply().unwrap();
-        // The 41st field of its own stat line is its class.
+        // Field 41 of /proc/PID/stat tells the class.
         let mut shell = Command::new("cut");
         shell.args(["-d", " ", "-f", "41", "/proc/self/stat"]).stdout(Stdio::piped());
         let class_of = |child: Child| {

@@ -307,12 +307,17 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::{Command, Stdio};
 
-    #[test]
-    fn the_first_affinity_noted_comes_back_once() {
-        let folder = tempfile::tempdir().unwrap();
+    fn sleeping() -> (Killed, Pid, Roster) {
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let pid = Pid(child.0.id() as i32);
         let roster = Roster::new(Scope::Processes(vec![pid])).unwrap();
+        (child, pid, roster)
+    }
+
+    #[test]
+    fn the_first_affinity_noted_comes_back_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_child, pid, roster) = sleeping();
         let (member, id) = roster.threads().next().unwrap();
         let before = affinity::get(id.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
@@ -351,9 +356,7 @@ mod tests {
     #[test]
     fn a_thread_whose_pin_was_refused_has_nothing_to_get_back() {
         let folder = tempfile::tempdir().unwrap();
-        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
-        let pid = Pid(child.0.id() as i32);
-        let roster = Roster::new(Scope::Processes(vec![pid])).unwrap();
+        let (_child, pid, roster) = sleeping();
         let (member, id) = roster.threads().next().unwrap();
         let own = affinity::own(id.tid).unwrap();
         let notes = UndoNotes::open(folder.path()).unwrap();

@@ -15,7 +15,7 @@ use crate::{Change, Instance, PredictedWalk, Predictor, ThreadKinds};
 use pinwise_topology::SharingTree;
 use std::borrow::Cow;
 
-/// Up to so many threads, it is faster to look at each two of them than to count.
+/// An instance of more threads is counted. In a smaller one, each two threads are compared.
 const FEW: usize = 8;
 
 /// Counts of what shares what. See the module.
