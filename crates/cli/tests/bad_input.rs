@@ -417,14 +417,15 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     // A copy: the folder that tests are built in may be closed to others.
     let program = folder.path().join("pinwise");
     fs::copy(PINWISE, &program).unwrap();
+    fs::write(folder.path().join("quiet"), "").unwrap();
     let output = Command::new(&program)
         .args([
             "place",
             "--pid",
             &target.pid().to_string(),
+            // It gives no number: the refusal does not wait for one.
             "--metric",
-            "cmd:date +%s%N",
-            "--counter",
+            "file:quiet:([0-9]+)",
             "--store",
         ])
         .arg(folder.path().join("pinwise.db"))

@@ -137,8 +137,19 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
     // One CPU leaves nothing to choose; what matters is that the others are not taken all the same.
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && message.contains(&format!("may only run on CPU {cpu}")),
+        !output.status.success()
+            && message.contains(&format!("may only run on CPU {cpu}"))
+            && message.contains("allow more (taskset -apc LIST PID)"),
         "{message}"
     );
     assert_eq!(target.affinities(), before);
+    // If pinwise itself is confined, so is what it starts.
+    let store = folder.path().join("confined.db");
+    let output = Command::new("taskset")
+        .args(["-c", &cpu, PINWISE, "place", "--workload", "intadd", "--store"])
+        .arg(store)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("start pinwise with more (taskset -c LIST pinwise ...)"), "{message}");
 }

@@ -118,7 +118,11 @@ pub(crate) fn prepare_search(
         let only = only.0;
         let remedy = match request.cpus {
             Some(_) => "name more with --cpus",
-            None => "allow more (taskset -apc LIST PID)",
+            None if request.subject.runs() => "allow more (taskset -apc LIST PID)",
+            None if whole_machine()?.allowed.len() == 1 => {
+                "start pinwise with more (taskset -c LIST pinwise ...)"
+            }
+            None => "it confines its own threads; let it use more",
         };
         let refused = JobError::failed(format!(
             "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
@@ -134,7 +138,7 @@ fn prepare_memory(request: &mut PlacementRequest, events: &mut dyn Events) -> Re
     if matches!(request.subject, Subject::Simulated(_)) && !request.memory.is_leave() {
         return Err(JobError::usage("a model has no memory nodes: leave --memory out"));
     }
-    let runs = matches!(request.subject, Subject::Pids(_) | Subject::Tree(_) | Subject::Cgroup(_));
+    let runs = request.subject.runs();
     request.memory = usable_memory(request.memory, runs, events)?;
     Ok(())
 }

@@ -37,6 +37,11 @@ impl Subject {
         if metric == RUNTIME_METRIC { Self::Rerun(command) } else { Self::Launched(command) }
     }
 
+    /// Whether the program ran before pinwise did.
+    pub(crate) fn runs(&self) -> bool {
+        matches!(self, Self::Pids(_) | Self::Tree(_) | Self::Cgroup(_))
+    }
+
     /// The default budget of a search.
     pub fn usual_budget(&self, strategy: StrategyName) -> Budget {
         let seconds = match self {

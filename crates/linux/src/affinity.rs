@@ -125,6 +125,15 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
+/// Whether the kernel lets this process set the affinity of `tid`. It asks with no CPU at all. The
+/// kernel checks permission first, then refuses that as invalid. So nothing changes.
+pub fn may_set(tid: Tid) -> Result<(), AffinityError> {
+    match set(tid, &CpuSet::new()) {
+        Ok(()) | Err(AffinityError::Excluded { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// While this value lives, the calling thread runs on some CPUs only. What it starts begins there
 /// and stays.
 #[derive(Debug)]
@@ -271,6 +280,16 @@ mod tests {
         let elsewhere: CpuSet = [CpuId(8191)].into_iter().collect();
         give_back(pid, pid.main(), &elsewhere).unwrap();
         assert_eq!(get(pid.main()).unwrap(), all);
+    }
+
+    #[test]
+    fn to_ask_for_permission_changes_nothing() {
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let thread = Pid(child.0.id() as i32).main();
+        let before = own(thread).unwrap();
+        may_set(thread).unwrap();
+        assert_eq!(own(thread).unwrap(), before);
+        assert!(matches!(may_set(Tid(i32::MAX)), Err(AffinityError::Gone(_))));
     }
 
     #[test]

@@ -532,7 +532,7 @@ fn restore_memory(entries: &[GuardianEntry]) -> Vec<Restored> {
     last.retain(|pid, (start, from, _)| !from.is_empty() && lives(*pid, *start));
     if !last.is_empty() {
         // It takes long.
-        share_with_others();
+        share_with_others(1.0);
     }
     let restore = |(pid, (start, from, home)): (Pid, (StartTime, &BTreeSet<u32>, u32))| {
         let worked = sys::migrate_pages(pid.0, from, &[home].into()).is_ok();

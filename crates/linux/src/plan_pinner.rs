@@ -158,7 +158,7 @@ impl PlanPinner {
         pinner.find_wanted();
         // Whatever their affinity is now, it is not inherited from a thread that we pinned.
         pinner.seen.iter_mut().for_each(|seen| seen.new = false);
-        share_with_others();
+        share_with_others(1.0);
         Ok(pinner)
     }
 

@@ -88,27 +88,38 @@ pub fn take_precedence() {
 /// What one step of the nice value changes the share of a CPU by (sched(7)).
 const NICE_STEP: f64 = 1.25;
 
+/// The nice value of the largest share.
+const LOWEST_NICE: i32 = -20;
+
 /// The nice value that gives a thread as much of a CPU as `threads` ordinary ones have together.
 /// `None`: none does.
 fn nice_beside(threads: f64) -> Option<i32> {
     let steps = (threads.max(1.0).ln() / NICE_STEP.ln()).round();
-    (steps <= 20.0).then_some(-(steps as i32))
+    (-steps >= f64::from(LOWEST_NICE)).then_some(-(steps as i32))
 }
 
-/// Leaves half of a CPU to others, if the calling thread has taken precedence. Beside more than
-/// about 97 ready threads for each CPU no nice value does that. Then it keeps the real-time class:
-/// each of them waits long anyway. So it must compute little there.
-pub fn share_with_others() {
-    if PRECEDENCE.get() != Precedence::None
-        && let Some(nice) = nice_beside(ready_per_cpu().unwrap_or(1.0))
-    {
-        // Who may have the class may lack the right to a nice value.
-        let _ = setpriority_process(None, nice);
-        PRECEDENCE.set(Precedence::Shares);
-        if RAISED.get() == 0 {
-            // A lower class is always allowed.
-            let _ = Scheduling::ORDINARY_HERE.apply();
-        }
+/// Leaves half of a CPU to others, if the calling thread has taken precedence. The program has so
+/// many busy threads for each of its CPUs; the machine may have more.
+///
+/// Beside more than about 97 ready threads for each CPU no nice value does that. Then it keeps the
+/// real-time class: each of them waits long anyway. So it must compute little there. If it has left
+/// the class before, it takes the lowest nice value.
+pub fn share_with_others(threads_per_cpu: f64) {
+    let precedence = PRECEDENCE.get();
+    if precedence == Precedence::None {
+        return;
+    }
+    let ready = threads_per_cpu.max(ready_per_cpu().unwrap_or(1.0));
+    let nice = match nice_beside(ready) {
+        None if precedence == Precedence::Class => return,
+        nice => nice.unwrap_or(LOWEST_NICE),
+    };
+    // Who may have the class may lack the right to a nice value.
+    let _ = setpriority_process(None, nice);
+    PRECEDENCE.set(Precedence::Shares);
+    if RAISED.get() == 0 {
+        // A lower class is always allowed.
+        let _ = Scheduling::ORDINARY_HERE.apply();
     }
 }
 
@@ -120,7 +131,7 @@ fn ready_per_cpu() -> Option<f64> {
 }
 
 /// Starts a guardian. If the calling thread has taken precedence, or has the real-time class, the
-/// guardian begins in that class. Its start is waited for.
+/// guardian begins in that class, if that is allowed: the caller waits for its start.
 pub(crate) fn start_guardian(command: &mut Command) -> io::Result<Child> {
     let precedes = PRECEDENCE.get() != Precedence::None;
     let _raised = precedes.then(RealtimeClass::raise);
@@ -132,7 +143,8 @@ pub(crate) fn start_guardian(command: &mut Command) -> io::Result<Child> {
         && Scheduling::INHERITED_FIFO.apply().is_ok();
     let started = command.spawn();
     if inherits {
-        Scheduling::FIFO.apply()?;
+        // It is only to set the flag again. An error here would leave the guardian alone.
+        let _ = Scheduling::FIFO.apply();
     }
     started
 }
@@ -197,12 +209,18 @@ mod tests {
             assert_eq!(class(), Scheduling::FIFO);
             let is_crowded = || ready_per_cpu().unwrap() > 80.0;
             let raised = RealtimeClass::raise().unwrap();
-            share_with_others();
+            share_with_others(1.0);
             assert_eq!(class(), Scheduling::FIFO);
             drop(raised);
             assert!(class() == Scheduling::ORDINARY_HERE || is_crowded());
-            share_with_others();
+            share_with_others(1.0);
             assert!(class() == Scheduling::ORDINARY_HERE || is_crowded());
+            if class() == Scheduling::ORDINARY_HERE {
+                // Now there are so many that it would have kept the class.
+                share_with_others(1_000.0);
+                let nice = getpriority_process(None).unwrap();
+                assert!(nice == LOWEST_NICE || setpriority_process(None, -7).is_err(), "{nice}");
+            }
             // What it would have beside some others.
             if setpriority_process(None, -7).is_err() {
                 return pinwise_synthetic::lacking("the right to a nice value below 0");

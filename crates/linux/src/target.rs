@@ -215,7 +215,8 @@ impl Target {
             if cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
-            share_with_others();
+            let busy = scanned.iter().filter(|one| one.share >= HARDLY_RUNS).count();
+            share_with_others(busy as f64 / self.mask().len().max(1) as f64);
             let idle = scanned.iter().all(|one| one.share < HARDLY_RUNS);
             if !idle && previous.as_ref().is_some_and(|before| same_crew(before, &scanned)) {
                 let members = self.roster.members().iter();
@@ -237,6 +238,21 @@ impl Target {
             }
             previous = Some(scanned);
         }
+    }
+
+    /// Checks that this process may move a thread of it. Changes nothing.
+    ///
+    /// # Errors
+    /// [`TargetError::Affinity`]: it may move the first thread of none of the processes.
+    pub fn check_permission(&self) -> Result<(), TargetError> {
+        let mut refused = None;
+        for member in self.roster.members() {
+            match affinity::may_set(member.pid.main()) {
+                Ok(()) | Err(AffinityError::Gone(_)) => return Ok(()),
+                Err(error) => refused = Some(error),
+            }
+        }
+        refused.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Checks that it still runs.

@@ -223,8 +223,7 @@ impl UndoNotes {
                     result,
                 });
             }
-            if !entries.is_empty() && !refused {
-                release_heirs(&entries);
+            if !entries.is_empty() && !refused && release_heirs(&entries).is_empty() {
                 // A second release would do the same once more.
                 let _ = fs::remove_file(self.path(pid));
             }

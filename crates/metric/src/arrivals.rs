@@ -157,6 +157,11 @@ impl Arrivals for MatchingLines {
                     self.from
                 )
             }
+            (_, 0) if matches!(self.lines, Lines::File(_)) => format!(
+                "{} gained no line (is its program stopped? it may buffer its output: try \
+                 'stdbuf -oL')",
+                self.from
+            ),
             (_, 0) => {
                 format!(
                     "{} printed nothing (a program may buffer its output: try 'stdbuf -oL')",

@@ -122,7 +122,7 @@ impl FoundPrograms {
             scanned.retain(|one| one.runs);
             let running: BTreeSet<Pid> = scanned.iter().map(|one| one.id.pid).collect();
             if running.len() >= 2 {
-                share_with_others();
+                share_with_others(1.0);
                 return Ok(Self { target, scanned, named });
             }
             let one_named = named.len() == 1 && target.pids().len() < 2;

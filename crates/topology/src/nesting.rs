@@ -279,6 +279,14 @@ mod tests {
         ];
         let (root, _) = nest(&"0-3".parse().unwrap(), domains).unwrap();
         assert_eq!(outline(&root), "Machine(Core(0 1) Group(2 3))");
+        // As on a processor whose dies have one L3 each. Another has two, so the die says more.
+        let caches = [(DomainKind::L3, "0,1"), (DomainKind::L3, "2,3"), (DomainKind::Die, "0,1")];
+        let die = |more: &[(DomainKind, &str)]| {
+            let domains = caches.iter().chain(more).map(|&(kind, cpus)| found(kind, cpus));
+            outline(&nest(&"0-7".parse().unwrap(), domains.collect()).unwrap().0)
+        };
+        assert_eq!(die(&[]), "Machine(L3(0 1) L3(2 3) 4 5 6 7)");
+        assert_eq!(die(&[(DomainKind::Die, "0-3")]), "Machine(Die(L3(0 1) L3(2 3)) 4 5 6 7)");
     }
 
     #[test]

@@ -94,9 +94,10 @@ pub(crate) fn print_answer(
         anyhow::bail!("{reason}");
     }
     if answer.interrupted {
-        return Err(Interrupted(
-            "interrupted after a number was found; all that was started has ended".into(),
-        )
+        let id = answer.campaign.id.0;
+        return Err(Interrupted(format!(
+            "interrupted after campaign {id} had found a number; all that was started has ended"
+        ))
         .into());
     }
     Ok(())

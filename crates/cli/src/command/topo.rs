@@ -251,7 +251,7 @@ fn entry(alike: &[&Entry]) -> String {
         let _ = write!(text, " ({})", figures::bytes(size));
     }
     if let Some(kind) = &first.core_kind {
-        let _ = write!(text, " ({kind})");
+        let _ = write!(text, " ({})", one_line(kind));
     }
     text
 }
@@ -321,7 +321,7 @@ fn kinds(sheet: &mut LabelledLines, machine: &Machine) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_topology::Distances;
+    use pinwise_topology::{CoreKind, Distances};
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
@@ -355,11 +355,19 @@ mod tests {
         assert!(told.contains("\nnot allowed by the cpuset or the affinity mask: CPUs 0,1\n"));
     }
 
+    /// A kind of core that has this name. The first has both CPUs.
+    fn kind_named(name: &str) -> CoreKind {
+        let cpus = if name == "y" { CpuSet::new() } else { "0,1".parse().unwrap() };
+        CoreKind { name: name.into(), cpus, capacity: None }
+    }
+
     #[test]
     fn the_name_of_a_machine_controls_no_terminal() {
         let mut machine = Machine::from_shape("core:2").unwrap();
         machine.name = "\u{1b}]0;owned\u{7}\nPin: forged".into();
+        machine.kinds = ["x\nPin: forged", "y"].map(kind_named).to_vec();
         let told = pinwise_present::printable(&text(&machine, 100)).into_owned();
+        assert!(told.contains(r"(x\nPin: forged)"), "{told}");
         assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told:?}");
         assert!(told.lines().all(|line| !line.starts_with("Pin:")), "{told}");
     }

@@ -95,6 +95,8 @@ pub(super) fn open(
     let (mut target, mut streams, machine) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
             let target = Target::attach(scope).map_err(target_error)?;
+            // Before anybody waits for a metric.
+            target.check_permission().map_err(target_error)?;
             metric.check(&options, Some(&target.pids())).map_err(usage)?;
             let machine = allowed_to(&target.mask(), whole_machine()?);
             let machine = match target.pids().first() {
@@ -192,25 +194,24 @@ pub(super) fn take_up(
     }
     let over = options.until.is_some_and(|until| Instant::now() >= until);
     Err(match error {
-        MetricError::NeverRead { metric, waited, .. }
-        | MetricError::TooFew { metric, waited, .. }
-            if over =>
-        {
-            too_short(&metric, waited)
+        MetricError::NeverRead { metric, waited, seen } if over => {
+            too_short(&metric, waited, Some(&seen))
         }
+        MetricError::TooFew { metric, waited, .. } if over => too_short(&metric, waited, None),
         error if error.is_usage() => usage(error),
         error => JobError::failed(error),
     })
 }
 
 /// Says that the budget ended before the metric was known. Neither the program nor the metric is at
-/// fault.
-fn too_short(metric: &str, waited: Duration) -> JobError {
+/// fault. `seen`: what came instead of numbers.
+fn too_short(metric: &str, waited: Duration, seen: Option<&str>) -> JobError {
     let [waited, patience] =
         [waited, MetricOptions::default().patience].map(pinwise_present::figures::duration);
+    let seen = seen.map(|seen| format!(": {seen}")).unwrap_or_default();
     let reason = format!(
         "the budget is too short: it left {waited} for metric '{metric}', whose first numbers may \
-         take {patience}; raise --budget"
+         take {patience}{seen}; raise --budget"
     );
     JobError::budget_spent(reason)
 }
@@ -265,15 +266,18 @@ mod tests {
 
     #[test]
     fn a_budget_that_ends_before_the_first_numbers_is_the_cause() {
-        let JobError::Failed(failure) = too_short("stdout:(x)", Duration::from_millis(940)) else {
-            panic!("no failure")
+        let after = |seen| match too_short("stdout:(x)", Duration::from_millis(940), seen) {
+            JobError::Failed(failure) => failure,
+            other => panic!("{other}"),
         };
+        let failure = after(Some("stdout printed nothing"));
         // A part of `tune` then tells it as the end of the user's budget.
         assert_eq!(failure.remedy, Remedy::RaiseBudget);
         assert_eq!(
             failure.reason,
             "the budget is too short: it left 940 ms for metric 'stdout:(x)', whose first numbers \
-             may take 10 s; raise --budget"
+             may take 10 s: stdout printed nothing; raise --budget"
         );
+        assert!(after(None).reason.ends_with("may take 10 s; raise --budget"));
     }
 }

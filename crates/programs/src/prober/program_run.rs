@@ -150,7 +150,7 @@ impl ProgramRun {
         let name = Stat::read(pid, pid.main()).map_err(|_| gone())?.comm;
         let exit =
             Exit::of(pid).map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
-        share_with_others();
+        share_with_others(1.0);
         Ok(Self::of(name, pid, exit, limits))
     }
 

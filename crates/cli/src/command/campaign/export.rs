@@ -122,11 +122,19 @@ pub(super) fn csv(document: &CampaignExportJson) -> String {
     text
 }
 
+/// A number as programs read it, with an exponent where it would have many zeros.
+fn decimal(value: f64) -> String {
+    match value.abs() {
+        0.0 | 1e-5..1e15 => value.to_string(),
+        _ => format!("{value:e}"),
+    }
+}
+
 fn write_rows(document: &CampaignExportJson, text: &mut String) {
     let new = &document.campaign.new;
     let assignments = pinwise_jobs::assignment_count(&document.campaign);
     for row in &document.records {
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let number = |value: Option<f64>| value.map_or_else(String::new, decimal);
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let cpus = row.cpus.as_ref().map_or_else(
             || if row.policy.is_some() { String::new() } else { "unpinned".to_owned() },
@@ -146,7 +154,7 @@ fn write_rows(document: &CampaignExportJson, text: &mut String) {
             number(row.performance),
             number(row.duration_s),
             number(row.spread),
-            row.elapsed_s.to_string(),
+            decimal(row.elapsed_s),
             quoted(row.error.as_deref().unwrap_or_default()),
             word(serde_json::json!(row.retry)),
             quoted(&new.unit.name),
@@ -278,6 +286,13 @@ mod tests {
     fn a_message_with_commas_and_quotes_stays_one_cell() {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("no \"x\", sorry"), "\"no \"\"x\"\", sorry\"");
+    }
+
+    #[test]
+    fn large_and_small_numbers_have_an_exponent() {
+        let written = [0.0, 1.5, -123_456.75, 1e-5, 2.5e-7, 1e15, -3e75, f64::MAX].map(decimal);
+        assert_eq!(written[..4], ["0", "1.5", "-123456.75", "0.00001"]);
+        assert_eq!(written[4..], ["2.5e-7", "1e15", "-3e75", "1.7976931348623157e308"]);
     }
 
     #[test]
