@@ -26,9 +26,9 @@ fn complaint(program: &mut Program) -> String {
     text.lines().last().unwrap_or_default().to_owned()
 }
 
-/// Held by a test with threads that spin. On Linux 6.18, threads that spin on one CPU kept all others
-/// off it for up to four minutes. Among those were the kernel's own, for which pinwise waits when it
-/// closes a file.
+/// Held by a test with threads that spin. On Linux 6.18, threads that spin on one CPU kept all
+/// others off it for up to four minutes. Among those were the kernel's own, for which pinwise waits
+/// when it closes a file.
 static SPINNING: Mutex<()> = Mutex::new(());
 
 #[test]
