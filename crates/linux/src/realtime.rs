@@ -98,8 +98,8 @@ fn nice_beside(threads: f64) -> Option<i32> {
     (-steps >= f64::from(LOWEST_NICE)).then_some(-(steps as i32))
 }
 
-/// Leaves half of a CPU to others, if the calling thread has taken precedence. The program has so
-/// many busy threads for each of its CPUs; the machine may have more.
+/// Leaves half of a CPU to others, if the calling thread has taken precedence. `threads_per_cpu` is
+/// how many busy threads the program has for each of its CPUs. The machine may have more.
 ///
 /// Beside more than about 97 ready threads for each CPU no nice value does that. Then it keeps the
 /// real-time class: each of them waits long anyway. So it must compute little there. If it has left
@@ -130,8 +130,8 @@ fn ready_per_cpu() -> Option<f64> {
     Some(ready.parse::<f64>().ok()? / affinity::online().ok()?.len() as f64)
 }
 
-/// Starts a guardian. If the calling thread has taken precedence, or has the real-time class, the
-/// guardian begins in that class, if that is allowed: the caller waits for its start.
+/// Starts a guardian. The caller waits for its start. So the guardian begins in the real-time class
+/// if the caller has that class or has taken precedence, and if it is allowed.
 pub(crate) fn start_guardian(command: &mut Command) -> io::Result<Child> {
     let precedes = PRECEDENCE.get() != Precedence::None;
     let _raised = precedes.then(RealtimeClass::raise);
@@ -216,7 +216,7 @@ mod tests {
             share_with_others(1.0);
             assert!(class() == Scheduling::ORDINARY_HERE || is_crowded());
             if class() == Scheduling::ORDINARY_HERE {
-                // Now there are so many that it would have kept the class.
+                // Beside so many it would keep the class, if it had not left it.
                 share_with_others(1_000.0);
                 let nice = getpriority_process(None).unwrap();
                 assert!(nice == LOWEST_NICE || setpriority_process(None, -7).is_err(), "{nice}");
