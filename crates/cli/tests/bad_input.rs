@@ -444,6 +444,34 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     assert_eq!(affinities(target.pid()), before);
 }
 
+/// Whoever confines the program is told: the command line of pinwise, or the program.
+#[test]
+fn a_program_with_one_cpu_is_refused_with_who_may_allow_more() {
+    let Some(taskset) = support::tool("taskset") else { return };
+    let own = affinities(std::process::id()).into_values().next().unwrap();
+    let cpu = own.split(['-', ',']).next().unwrap();
+    let confined = [taskset.to_str().unwrap(), "-c", cpu];
+    let works = "w() { n=0; while [ $n -lt 100000 ]; do n=$((n + 1)); done; }; w & w & wait";
+    let command = ["sh", "-c", works];
+    let place = [PINWISE, "place", "--budget", "60s", "--store"];
+    for (outer, inner, remedy) in [
+        (&confined[..], &[][..], "start pinwise with more (taskset -c LIST pinwise ...)"),
+        (&[], &confined, "it confines its own threads; let it use more"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let store = folder.path().join("pinwise.db");
+        let words = [outer, &place, &[store.to_str().unwrap(), "--"], inner, &command].concat();
+        let mut run = Command::new(words[0]);
+        run.args(&words[1..]).env("XDG_DATA_HOME", folder.path()).stdin(Stdio::null());
+        let output = run.output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let line = text.lines().last().unwrap();
+        let refused =
+            format!(" may only run on CPU {cpu}, so there is nothing to choose: {remedy}");
+        assert!(output.status.code() == Some(1) && line.ends_with(&refused), "{text}");
+    }
+}
+
 #[test]
 fn a_limit_that_is_not_there_is_refused_before_anything_is_measured() {
     let own = std::process::id().to_string();

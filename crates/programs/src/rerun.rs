@@ -2,9 +2,10 @@
 //!
 //! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the
 //! program prints. One run first shows which threads the program has and which of them run. After
-//! that, each run places the threads of the same names as they appear. Runs differ: if a thread
-//! does not appear, or a new one is busy, it is counted and reported. A run in which a thread lost
-//! its place to another, as seen every 20 ms, does not count.
+//! that, each run places the threads of the same names as they appear, on the CPUs that they had
+//! together. Runs differ: if a thread does not appear, or a new one is busy, it is counted and
+//! reported. A run in which a thread lost its place to another, as seen every 20 ms, does not
+//! count.
 
 use crate::pin_history::PinHistory;
 use crate::run_metric::{RunMetric, RunOutput, Stream};
@@ -91,6 +92,9 @@ struct RunResult {
     unit: Unit,
     /// Every thread, its comm, and the share of a CPU it would have used without waiting for one.
     threads: Vec<(Thread, String, f64)>,
+    /// The affinities of its threads, by name, as they were last. Only of a run that pins nothing
+    /// and shows the threads.
+    affinities: HashMap<String, CpuSet>,
 }
 
 /// A run as short as this may end between two looks at its threads.
@@ -105,6 +109,15 @@ fn nothing_ran(name: String, took: Duration) -> TargetError {
     } else {
         TargetError::Idle { name, waited: took, children: 0 }
     }
+}
+
+/// The CPUs to which a command confines its program, as `taskset` does: those of all threads
+/// together. `None`: nothing is known, or the program gave each thread another single CPU. That is
+/// a layout, and the user asks for another one.
+fn confinement(affinities: &[CpuSet]) -> Option<CpuSet> {
+    let theirs = affinities.iter().fold(CpuSet::new(), |all, one| all.union(one));
+    let laid_out = theirs.len() > 1 && affinities.iter().all(|one| one.len() == 1);
+    (!theirs.is_empty() && !laid_out).then_some(theirs)
 }
 
 impl RerunTestbed {
@@ -185,6 +198,12 @@ impl RerunTestbed {
         }
         if testbed.workload.threads.is_empty() {
             return Err(testbed.options.filter.none_left(name, &running));
+        }
+        let placed = testbed.workload.threads.iter();
+        let affinities = placed.filter_map(|thread| run.affinities.get(&thread.name)).cloned();
+        if let Some(theirs) = confinement(&affinities.collect::<Vec<_>>()) {
+            let confined = common_contexts(&testbed.machine, &name, &theirs)?;
+            (testbed.machine, testbed.leaves) = confined;
         }
         Ok(testbed)
     }
@@ -296,6 +315,7 @@ impl RerunTestbed {
                 .map_err(failed)?;
         let cpuset = cpuset_of(running.pid());
         let mut demands: HashMap<ThreadId, CpuDemand> = HashMap::new();
+        let mut masks: HashMap<ThreadId, CpuSet> = HashMap::new();
         let mut looked = Instant::now();
         let mut told = false;
         // The first run shows whether the program ends by itself.
@@ -314,6 +334,11 @@ impl RerunTestbed {
                             .entry(seen.id)
                             .or_insert_with(|| CpuDemand::from_birth(now))
                             .see(now);
+                    }
+                    if self.learning.is_zero()
+                        && let Ok(own) = affinity::own(seen.id.tid)
+                    {
+                        masks.insert(seen.id, own);
                     }
                 }
                 let threads = &self.workload.threads;
@@ -362,13 +387,12 @@ impl RerunTestbed {
         let (performance, unit) =
             shown.unwrap_or_else(|| (1.0 / elapsed.as_secs_f64(), self.metric.unit(None)));
         let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
-        let threads = pinner
-            .names()
-            .into_iter()
-            .zip(pinner.threads())
-            .map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id)))
-            .collect();
-        Ok(RunResult { elapsed, performance, unit, threads })
+        let (mut threads, mut affinities) = (Vec::new(), HashMap::new());
+        for (thread, seen) in pinner.names().into_iter().zip(pinner.threads()) {
+            affinities.extend(masks.remove(&seen.id).map(|own| (thread.name.clone(), own)));
+            threads.push((thread, seen.comm.clone(), share(seen.id)));
+        }
+        Ok(RunResult { elapsed, performance, unit, threads, affinities })
     }
 
     fn count(&mut self, run: &RunResult, pinned: bool) {
@@ -468,6 +492,20 @@ fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_confines_its_program_and_a_layout_is_to_be_changed() {
+        let of = |lists: &[&str]| {
+            let masks: Vec<_> =
+                lists.iter().map(|list| CpuSet::parse_list(list).unwrap()).collect();
+            confinement(&masks).map(|cpus| cpus.to_string())
+        };
+        assert_eq!(of(&["0-3", "0-3"]).as_deref(), Some("0-3"), "taskset -c 0-3");
+        assert_eq!(of(&["2", "2"]).as_deref(), Some("2"), "taskset -c 2");
+        assert_eq!(of(&["0-3", "5"]).as_deref(), Some("0-3,5"));
+        assert_eq!(of(&["0", "1"]), None, "OMP_PROC_BIND");
+        assert_eq!(of(&[]), None, "all were too short to be seen");
+    }
 
     #[test]
     fn a_program_that_ends_at_once_is_told_from_one_that_waits() {

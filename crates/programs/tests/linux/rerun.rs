@@ -1,6 +1,6 @@
 //! Programs that are restarted for each measurement.
 
-use crate::live::{launch, leaves_alone};
+use crate::live::{launch, leaves_alone, whole};
 use crate::programs::*;
 use pinwise_linux::{Launch, TargetError, ThreadFilter, process};
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed, Unit};
@@ -62,6 +62,20 @@ fn a_run_whose_thread_chooses_its_own_cpus_does_not_count() {
     assert!(error.message.contains("for the second time"), "{error}");
     let moved = |note: &ProgramNote| matches!(note, ProgramNote::ThreadsMoved { threads: 1, .. });
     assert!(testbed.disturbances().notes.iter().any(moved));
+}
+
+/// As `taskset` in its command line does.
+#[test]
+fn a_program_that_its_command_confines_is_placed_within_its_cpus() {
+    if !enough_cpus() {
+        return;
+    }
+    let second = whole().iter().nth(1).unwrap();
+    let mut launch = launch("work");
+    let program = std::mem::replace(&mut launch.program, "taskset".into());
+    launch.arguments.splice(0..0, ["-c".into(), second.0.to_string().into(), program]);
+    let testbed = testbed(launch, RunMetric::Runtime);
+    assert_eq!(testbed.machine().allowed, [second].into_iter().collect());
 }
 
 #[test]
