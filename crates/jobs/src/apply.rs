@@ -166,10 +166,9 @@ pub fn preview_undo(pid: Pid, notes: &Path) -> Result<Vec<NotedThread>, ApplyErr
     noted(pid, UndoNotes::preview(notes, pid))
 }
 
-/// The threads of the notes, if there are any.
-fn noted<T>(pid: Pid, threads: io::Result<Vec<T>>) -> Result<Vec<T>, ApplyError> {
-    let threads = threads.map_err(ApplyError::Threads)?;
-    if threads.is_empty() { Err(ApplyError::NothingToUndo(pid)) } else { Ok(threads) }
+/// The threads of the notes, if there are notes.
+fn noted<T>(pid: Pid, threads: io::Result<Option<Vec<T>>>) -> Result<Vec<T>, ApplyError> {
+    threads.map_err(ApplyError::Threads)?.ok_or(ApplyError::NothingToUndo(pid))
 }
 
 /// The pins that a plan would make.

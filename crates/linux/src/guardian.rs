@@ -448,7 +448,20 @@ fn restore(entries: &[GuardianEntry]) -> Vec<Restored> {
     restored.extend(restore_affinities(entries));
     restored.extend(run_commands(entries));
     restored.extend(launched.end_marked(told));
+    leave_out_ended(&mut restored, entries);
     restored
+}
+
+/// Leaves out what was refused of processes that have ended by now. Those of a launched program are
+/// ended last.
+fn leave_out_ended(restored: &mut Vec<Restored>, entries: &[GuardianEntry]) {
+    let living: HashSet<Pid> = entries.iter().filter_map(GuardianEntry::living).collect();
+    restored.retain(|one| match one.what {
+        LeftChanged::Affinities(pid) | LeftChanged::Number(pid) => {
+            one.worked || living.contains(&pid)
+        }
+        LeftChanged::File(_) | LeftChanged::Memory(_) | LeftChanged::Program(_) => true,
+    });
 }
 
 /// Runs the last command of each process that still runs.
@@ -770,5 +783,29 @@ mod tests {
                 Some(Signal::TERM.as_raw())
             );
         }
+    }
+
+    /// It lives while affinities are put back, as it does not listen.
+    #[test]
+    fn what_a_launched_program_was_refused_ends_with_it() {
+        let mark = format!("test-{}-refused", std::process::id());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' TERM; exec sleep 60"]).env(MARK, &mark);
+        let child = crate::fixture::Killed(shell.spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let stat = || Stat::read(pid, pid.main()).unwrap();
+        while stat().comm != "sleep" {
+            sleep(Duration::from_millis(1));
+        }
+        let (tid, start, mask) = (pid.main(), stat().start, CpuSet::new());
+        let entries = [
+            GuardianEntry::Launching { mark },
+            GuardianEntry::Process { pid, start, mask: mask.clone() },
+            GuardianEntry::Thread { id: ThreadId { pid, tid, start }, mask },
+        ];
+        let refused = Restored { what: LeftChanged::Affinities(pid), worked: false };
+        assert_eq!(restore_affinities(&entries), [refused], "no CPU is refused");
+        let ended = Restored { what: LeftChanged::Program(pid), worked: true };
+        assert_eq!(restore(&entries), [ended]);
     }
 }

@@ -94,19 +94,21 @@ impl UndoNotes {
         Ok(notes)
     }
 
-    /// The threads of `pid` and of its descendants that are noted below `folder`. Changes nothing.
-    /// [`UndoNotes::release`] also releases threads that inherited a pin since.
+    /// The threads of `pid` and of its descendants that would get another affinity by the notes
+    /// below `folder`. `None`: nothing was noted. Changes nothing. [`UndoNotes::release`] also
+    /// releases threads that inherited a pin since.
     ///
     /// # Errors
     /// `/proc` cannot be read.
-    pub fn preview(folder: &Path, pid: Pid) -> io::Result<Vec<NotedThread>> {
+    pub fn preview(folder: &Path, pid: Pid) -> io::Result<Option<Vec<NotedThread>>> {
         let notes = Self { folder: boot_path(folder)? };
         if notes.folder.exists() {
             belongs_to(rustix::process::geteuid().as_raw(), &notes.folder)?;
         }
-        let mut moves = Vec::new();
+        let (mut moves, mut any) = (Vec::new(), false);
         for pid in family(pid)? {
             let entries = notes.entries(pid);
+            any |= !entries.is_empty();
             let touched = TouchedThreads::in_entries(&entries);
             for entry in &entries {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
@@ -119,7 +121,7 @@ impl UndoNotes {
                 }
             }
         }
-        Ok(moves)
+        Ok(any.then_some(moves))
     }
 
     /// Checks that threads of the process `pid` can be noted.
@@ -192,25 +194,35 @@ impl UndoNotes {
         noted.find(|entries| !entries.is_empty()).unwrap_or_default()
     }
 
-    /// Gives the threads of `pid` and of its descendants the affinities noted for them. Forgets the
-    /// notes unless a thread was refused. Does nothing if nothing was noted.
+    /// Gives the threads of `pid` and of its descendants the affinities noted for them. Returns the
+    /// threads that had another. `None`: nothing was noted. Forgets the notes unless a thread was
+    /// refused.
     ///
     /// # Errors
     /// `/proc` cannot be read.
-    pub fn release(&self, pid: Pid) -> io::Result<Vec<Released>> {
+    pub fn release(&self, pid: Pid) -> io::Result<Option<Vec<Released>>> {
+        let noted: Vec<_> = family(pid)?.map(|pid| (pid, self.entries(pid))).collect();
+        // Before a parent's heirs are released.
+        let had: HashSet<ThreadId> = noted
+            .iter()
+            .flat_map(|(_, entries)| entries)
+            .filter_map(|entry| match entry {
+                GuardianEntry::Thread { id, mask } if has(*id, mask) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let any = noted.iter().any(|(_, entries)| !entries.is_empty());
         let mut released = Vec::new();
-        for pid in family(pid)? {
-            let entries = self.entries(pid);
+        for (pid, entries) in noted {
             let mut refused = false;
             let touched = TouchedThreads::in_entries(&entries);
             for entry in &entries {
                 let GuardianEntry::Thread { id, mask } = entry else { continue };
                 let (true, Ok(stat)) = (id.alive(), Stat::read(id.pid, id.tid)) else { continue };
                 let moved = !touched.is_ours(*id);
+                // Also if it had: a cpuset may hide the pin that the kernel remembers.
                 let result = if moved { Ok(()) } else { affinity::give_back(pid, id.tid, mask) };
-                if matches!(result, Err(AffinityError::Gone(_)))
-                    || result.is_err() && has(*id, mask)
-                {
+                if had.contains(id) || matches!(result, Err(AffinityError::Gone(_))) {
                     continue;
                 }
                 refused |= result.is_err();
@@ -228,7 +240,7 @@ impl UndoNotes {
                 let _ = fs::remove_file(self.path(pid));
             }
         }
-        Ok(released)
+        Ok(any.then_some(released))
     }
 
     fn path(&self, pid: Pid) -> PathBuf {
@@ -306,6 +318,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::{Command, Stdio};
 
+    /// Of notes that need not be there.
+    fn release(notes: &UndoNotes, pid: Pid) -> Vec<Released> {
+        notes.release(pid).unwrap().unwrap_or_default()
+    }
+
+    fn previewed(folder: &Path, pid: Pid) -> Vec<NotedThread> {
+        UndoNotes::preview(folder, pid).unwrap().unwrap_or_default()
+    }
+
     fn sleeping() -> (Killed, Pid, Roster) {
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let pid = Pid(child.0.id() as i32);
@@ -322,7 +343,7 @@ mod tests {
         let one: CpuSet = before.first().into_iter().collect();
 
         let notes = UndoNotes::open(folder.path()).unwrap();
-        assert!(notes.release(pid).unwrap().is_empty(), "nothing was noted");
+        assert!(release(&notes, pid).is_empty(), "nothing was noted");
         notes.note(member, &[(id, before.clone())], &[]).unwrap();
         affinity::set(id.tid, &one).unwrap();
         // A second plan finds the thread pinned.
@@ -336,12 +357,12 @@ mod tests {
         assert_eq!([notes.folder.as_path(), &notes.path(pid)].map(mode), [0o700, 0o600]);
         let another = rustix::process::geteuid().as_raw() + 1;
         assert!(belongs_to(another, &notes.folder).is_err(), "nor may root believe them");
-        let preview = UndoNotes::preview(folder.path(), pid).unwrap();
+        let preview = previewed(folder.path(), pid);
         let [noted] = &preview[..] else { panic!("{preview:?}") };
         assert_eq!((noted.tid, &noted.before, &noted.now), (id.tid, &before, &pinned));
         assert_eq!(affinity::get(id.tid).unwrap(), pinned, "nothing is changed");
         let notes = UndoNotes::open(folder.path()).unwrap();
-        let released = notes.release(pid).unwrap();
+        let released = release(&notes, pid);
         assert_eq!(released.len(), 1);
         assert_eq!(
             (released[0].tid, released[0].comm.as_str(), &released[0].cpus),
@@ -349,7 +370,7 @@ mod tests {
         );
         assert!(released[0].result.is_ok());
         assert_eq!(affinity::get(id.tid).unwrap(), before);
-        assert!(notes.release(pid).unwrap().is_empty());
+        assert!(release(&notes, pid).is_empty());
     }
 
     #[test]
@@ -360,9 +381,10 @@ mod tests {
         let own = affinity::own(id.tid).unwrap();
         let notes = UndoNotes::open(folder.path()).unwrap();
         notes.note(member, &[(id, own.clone())], &[(id, own)]).unwrap();
-        assert!(UndoNotes::preview(folder.path(), pid).unwrap().is_empty());
-        assert!(notes.release(pid).unwrap().iter().all(|released| released.result.is_ok()));
+        assert!(previewed(folder.path(), pid).is_empty());
+        assert_eq!(notes.release(pid).unwrap().map(|threads| threads.len()), Some(0));
         assert!(!notes.path(pid).exists());
+        assert!(notes.release(pid).unwrap().is_none());
     }
 
     /// A shell that creates a child, and both processes. The child ends with the shell's input,
@@ -398,7 +420,7 @@ mod tests {
         affinity::set(shell.tid, &one).unwrap();
         affinity::set(cat.tid, &one).unwrap();
         notes.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)], &[]).unwrap();
-        let released = notes.release(parent.pid).unwrap();
+        let released = release(&notes, parent.pid);
         assert_eq!(released.len(), 2);
         assert_eq!(affinity::get(shell.tid).unwrap(), before);
         assert_eq!(affinity::get(cat.tid).unwrap(), before);
@@ -417,7 +439,7 @@ mod tests {
         affinity::set(cat.tid, &one).unwrap();
         notes.note(parent, &[(shell, before.clone())], &[]).unwrap();
         affinity::set(shell.tid, &one).unwrap();
-        assert_eq!(notes.release(parent.pid).unwrap().len(), 1);
+        assert_eq!(release(&notes, parent.pid).len(), 1);
         assert_eq!(affinity::get(shell.tid).unwrap(), before);
         assert_eq!(affinity::get(cat.tid).unwrap(), one);
         // Also if a later plan names it while the first one's pins are up.
@@ -426,7 +448,8 @@ mod tests {
         notes
             .note(&Member { mask: one.clone(), ..child.clone() }, &[(cat, one.clone())], &[])
             .unwrap();
-        assert_eq!(notes.release(parent.pid).unwrap().len(), 2);
+        assert_eq!(release(&notes, parent.pid).len(), 1);
+        assert_eq!(affinity::get(shell.tid).unwrap(), before);
         assert_eq!(affinity::get(cat.tid).unwrap(), one);
     }
 
@@ -441,7 +464,8 @@ mod tests {
         affinity::set(id.tid, &one).unwrap();
         notes.note(member, &[(id, one.clone())], &[]).unwrap();
         notes.note(member, &[(id, one.clone())], &[]).unwrap();
-        assert_eq!(notes.release(member.pid).unwrap()[0].cpus, one);
+        assert!(release(&notes, member.pid).is_empty(), "it had what was noted");
+        assert_eq!(affinity::get(id.tid).unwrap(), one);
     }
 
     /// Its creator has ended since, as a worker that is restarted.
@@ -461,7 +485,7 @@ mod tests {
         let noted: Vec<&str> = noted.lines().filter(|line| !line.contains("Existing")).collect();
         fs::write(notes.path(parent.pid), noted.join("\n")).unwrap();
         affinity::set(cat.tid, &pin).unwrap();
-        assert!(notes.release(parent.pid).unwrap().is_empty(), "the noted thread has ended");
+        assert!(release(&notes, parent.pid).is_empty(), "the noted thread has ended");
         assert_eq!(affinity::get(cat.tid).unwrap(), before);
     }
 
@@ -477,11 +501,11 @@ mod tests {
         let (Some(pin), Some(moved)) = (cpus.next(), cpus.next()) else { return };
         notes.note(member, &[(id, all.clone())], &[(id, pin)]).unwrap();
         affinity::set(id.tid, &moved).unwrap();
-        assert!(UndoNotes::preview(folder.path(), member.pid).unwrap()[0].moved);
-        let released = notes.release(member.pid).unwrap();
+        assert!(previewed(folder.path(), member.pid)[0].moved);
+        let released = release(&notes, member.pid);
         assert!(released[0].moved && released[0].result.is_ok());
         assert_eq!((&released[0].cpus, affinity::get(id.tid).unwrap()), (&moved, moved.clone()));
-        assert!(notes.release(member.pid).unwrap().is_empty(), "that was the end of it");
+        assert!(release(&notes, member.pid).is_empty(), "that was the end of it");
     }
 
     #[test]
@@ -499,8 +523,11 @@ mod tests {
             .unwrap()
             .write_all(b"\n{\"Thread\":{\"id\"")
             .unwrap();
-        notes.note(member, &[(id, affinity::get(id.tid).unwrap())], &[]).unwrap();
-        assert_eq!(notes.release(member.pid).unwrap().len(), 1);
+        let before = affinity::get(id.tid).unwrap();
+        notes.note(member, &[(id, before.clone())], &[]).unwrap();
+        affinity::set(id.tid, &before.first().into_iter().collect()).unwrap();
+        release(&notes, member.pid);
+        assert_eq!(affinity::get(id.tid).unwrap(), before);
     }
 
     #[test]
@@ -513,7 +540,7 @@ mod tests {
         let this = Pid(std::process::id() as i32);
         let entry = GuardianEntry::Process { pid: this, start: StartTime(0), mask: CpuSet::new() };
         fs::write(notes.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
-        assert!(UndoNotes::open(folder.path()).unwrap().release(this).unwrap().is_empty());
+        assert!(release(&UndoNotes::open(folder.path()).unwrap(), this).is_empty());
         assert!(!notes.path(this).exists());
         fs::write(notes.path(this), "").unwrap();
         UndoNotes::open(folder.path()).unwrap();

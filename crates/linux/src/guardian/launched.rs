@@ -75,7 +75,10 @@ impl Launched {
         self.end(told.clone());
         // A kill takes a moment.
         let killed = Instant::now();
-        while !self.marked().is_empty() && killed.elapsed() < GRACE {
+        // The mark goes with the memory, and the process a moment later.
+        let runs = |pid: &RawPid| !process::ended(Pid(pid.as_raw_nonzero().get()));
+        let remain = || !self.marked().is_empty() || self.groups_run() || told.iter().any(runs);
+        while remain() && killed.elapsed() < GRACE {
             sleep(Duration::from_millis(10));
         }
         let refused = self.marked();

@@ -19,7 +19,8 @@
 
 use super::launched::Launched;
 use super::{
-    GuardianEntry, MARK, lines, restore_affinities, restore_files, restore_memory, run_commands,
+    GuardianEntry, MARK, leave_out_ended, lines, restore_affinities, restore_files, restore_memory,
+    run_commands,
 };
 use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
@@ -128,6 +129,7 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
         restored.extend(restore_affinities(&entries));
         restored.extend(run_commands(&entries));
         restored.extend(launched.end_marked(told));
+        leave_out_ended(&mut restored, &entries);
         restored.extend(restore_memory(&entries));
     }
     let rest = failed(entries, &restored, own_mark.as_deref());
