@@ -3,7 +3,8 @@
 // WORKERS threads "w0", "w1", ... compute for a twentieth of the time. So does a thread "own",
 // which has confined itself to CPU. Workers after w0 have confined themselves to CPUs FIRST to
 // LAST. w0 creates a short-lived thread now and then. The first thread prints a growing count. It
-// has MEGABYTES of memory, which it touches first on the CPU named last.
+// has MEGABYTES of memory, which it touches first on the CPU named last. w1 reads all of it again
+// and again.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 static atomic_ulong done;
-static char *volatile memory; // read by nobody: it must not be left out
+static volatile char *memory;
+static size_t bytes;
 static int first_cpu[2] = {-1, -1}, last_cpu[2];
 
 static double now(void) {
@@ -53,8 +55,10 @@ static void hold(const char *what) {
     CPU_SET(cpu, &one);
     sched_getaffinity(0, sizeof all, &all);
     if (sched_setaffinity(0, sizeof one, &one)) perror("spin: sched_setaffinity");
-    memory = malloc((size_t)megabytes << 20);
-    if (memory) memset(memory, 1, (size_t)megabytes << 20);
+    bytes = (size_t)megabytes << 20;
+    memory = malloc(bytes);
+    if (!memory) exit(1);
+    memset((char *)memory, 1, bytes);
     sched_setaffinity(0, sizeof all, &all);
 }
 
@@ -73,6 +77,7 @@ static void *worker(void *argument) {
     if (number > 0) confine(1);
     for (pthread_t thread;;) {
         compute(0.4);
+        for (size_t page = 0; number == 1 && page < bytes; page += 4096) (void)memory[page];
         if (number == 0 && !pthread_create(&thread, NULL, brief, NULL)) pthread_detach(thread);
     }
 }

@@ -978,6 +978,35 @@ fn a_program_that_becomes_another_user_s_is_named_and_the_others_get_their_affin
     }
 }
 
+/// A shell starts pinwise without what a program usually finds.
+#[test]
+fn without_environment_streams_or_folder_a_program_is_placed_as_ever() {
+    let folder = TempDir::new().unwrap();
+    let target = Target::start("hash1_L1", folder.path());
+    let before = target.affinities();
+    for without in [
+        "exec env -i HOME=\"$HOME\" \"$@\"",
+        "exec \"$@\" <&- >&- 2>&-",
+        "mkdir gone && cd gone && rmdir ../gone && exec \"$@\"",
+    ] {
+        let place = target.place("5s");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", without, "sh"]).arg(place.get_program()).args(place.get_args());
+        shell.envs(place.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("HOME", folder.path()).current_dir(folder.path());
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{without}: {output:?}");
+        assert_eq!(target.affinities(), before, "{without}");
+    }
+    let listed = pinwise(
+        ["campaign", "list", "--json", "--store"]
+            .map(Path::new)
+            .into_iter()
+            .chain([folder.path().join("pinwise.db").as_path()]),
+    );
+    assert_eq!(json(&listed)["campaigns"].as_array().unwrap().len(), 3);
+}
+
 #[test]
 fn without_the_capability_foreign_and_stronger_processes_are_refused_with_its_name() {
     let Some(setpriv) = tool("setpriv") else { return };

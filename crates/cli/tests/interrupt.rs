@@ -3,6 +3,7 @@
 
 mod support;
 
+use pinwise_synthetic::not_judged;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +28,7 @@ fn complaint(program: &mut Program) -> String {
 }
 
 /// Held by a test with threads that spin. On Linux 6.18, threads that spin on one CPU kept all
-/// others off it for up to four minutes. Among those were the kernel's own, for which pinwise waits
+/// others off it for up to 228 s. Among those were the kernel's own, for which pinwise waits
 /// when it closes a file.
 static SPINNING: Mutex<()> = Mutex::new(());
 
@@ -37,6 +38,7 @@ fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
     let folder = TempDir::new().unwrap();
     let target = Target::start("hash1_L1", folder.path());
     let before = target.affinities();
+    let mut stored = String::new();
     for number in SIGNALS {
         let mut place =
             Program::start(target.place("10m").stdout(Stdio::null()).stderr(Stdio::piped()));
@@ -50,7 +52,25 @@ fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
                 && line.contains("; continue with: pinwise campaign resume "),
             "{line}"
         );
+        stored = line;
     }
+    // A search that goes on leaves the real-time class as the first did: after it had it.
+    if !Command::new("chrt").args(["-f", "1", "true"]).status().is_ok_and(|status| status.success())
+    {
+        return not_judged("this user may not have a real-time class");
+    }
+    let (_, words) = stored.rsplit_once("pinwise ").unwrap();
+    let mut resume = Command::new(PINWISE);
+    resume.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut resumed = Program::start(resume.env("XDG_DATA_HOME", support::data()));
+    wait_until(PATIENCE, "a resumed search that has left the real-time class", || {
+        let shown = Command::new("chrt").args(["-p", &resumed.pid().to_string()]).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        shown.contains("policy: SCHED_OTHER|SCHED_RESET_ON_FORK")
+    });
+    signal(&resumed, SIGNALS[0]);
+    assert_eq!(resumed.ended(AT_ONCE).code(), Some(130));
+    assert_eq!(target.affinities(), before);
 }
 
 #[test]

@@ -123,3 +123,50 @@ fn a_stranger_s_plan_cannot_control_the_terminal() {
     assert!(said.contains(r"the process has no thread \u{1b}[31mrx"), "{said}");
     assert_safe(&output);
 }
+
+/// XML has no escape character. It has others that a terminal obeys.
+#[test]
+fn a_stranger_s_topology_cannot_control_the_terminal() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("machine.xml");
+    let name = "rx&#x9b;31m&#10;Pin: forged&#x7f;&#x202e;";
+    let core = |cpu: u32| {
+        let set = format!("cpuset=\"{:#x}\"", 1 << cpu);
+        format!(
+            "<object type=\"Core\" os_index=\"{cpu}\" {set}><object type=\"PU\" \
+             os_index=\"{cpu}\" {set}/></object>"
+        )
+    };
+    let kind = |cpu: u32| {
+        format!(
+            "<cpukind cpuset=\"{:#x}\"><info name=\"CoreType\" value=\"{name}{cpu}\"/></cpukind>",
+            1 << cpu
+        )
+    };
+    let xml = format!(
+        "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x3\"><info \
+         name=\"CPUModel\" value=\"{name}\"/>{}{}</object>{}{}</topology>",
+        core(0),
+        core(1),
+        kind(0),
+        kind(1)
+    );
+    fs::write(&file, xml).unwrap();
+    let file = file.to_str().unwrap();
+    for words in [
+        &["topo", "--machine", file][..],
+        &["topo", "--json", "--machine", file],
+        &["space", "--threads", "2", "--machine", file],
+    ] {
+        let output = pinwise(words, folder.path());
+        assert!(output.status.success(), "{output:?}");
+        assert_safe(&output);
+    }
+    let topo = pinwise(&["topo", "--machine", file], folder.path());
+    let shown = String::from_utf8(topo.stdout).unwrap();
+    assert!(shown.matches(r"rx\u{9b}31m").count() >= 3, "its name, and two kinds: {shown}");
+    fs::write(file, format!("<topology version=\"{name}\">")).unwrap();
+    let output = pinwise(&["topo", "--machine", file], folder.path());
+    assert!(!output.status.success() && !output.stderr.is_empty(), "{output:?}");
+    assert_safe(&output);
+}

@@ -28,7 +28,7 @@ use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_cluster::NodeNews;
-use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
+use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter, share_with_others};
 use pinwise_measure::{MeasureError, MemoryUse, NodeScale, ProgramNote, Testbed};
 use pinwise_metric::MetricOptions;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 /// The default methods are those of a testbed with virtual time.
 pub(crate) trait OpenSubject: Testbed {
     /// The CPUs that each thread could use without pinwise's pins, by name. Empty if the threads
-    /// have no affinities of their own: a program that is started anew inherits ours.
+    /// are not compared: a program that is started anew inherits ours, or has those of its command.
     fn affinities(&self) -> BTreeMap<String, CpuSet> {
         BTreeMap::new()
     }
@@ -156,7 +156,10 @@ pub(crate) fn open_with(
             Box::new(built_in::open(workload, request.clone(), opening, program, interrupt)?)
         }
         Subject::Rerun(_) => Box::new(rerun::open(request, opening, interrupt, events)?),
-        _ => Box::new(live::open(request, opening, interrupt)?),
+        // What failed may have taken precedence, and others go on.
+        _ => Box::new(
+            live::open(request, opening, interrupt).inspect_err(|_| share_with_others(1.0))?,
+        ),
     })
 }
 

@@ -93,7 +93,7 @@ impl Target {
         );
         let pid = self.pid().to_string();
         let mut command = Command::new(PINWISE);
-        command.env("XDG_DATA_HOME", &*DATA);
+        command.env("XDG_DATA_HOME", data());
         command.args(["place", "--pid", &pid, "--metric", &metric, "--counter"]);
         command.args(["--budget", budget, "--store"]).arg(self.folder.join("pinwise.db"));
         command
@@ -116,14 +116,17 @@ pub(crate) fn shared_folder(name: &str) -> PathBuf {
 }
 
 /// The data directory of this test run.
-static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));
+pub(crate) fn data() -> &'static Path {
+    static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));
+    &DATA
+}
 
 /// Runs pinwise to its end. What it stores goes to a folder of this test run, if the words name no
 /// other.
 pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
     Command::new(PINWISE)
         .args(words)
-        .env("XDG_DATA_HOME", &*DATA)
+        .env("XDG_DATA_HOME", data())
         .stdin(Stdio::null())
         .output()
         .unwrap()

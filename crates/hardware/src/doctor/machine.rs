@@ -87,6 +87,8 @@ mod tests {
         assert!(judge_smt(2, Some("on")).is_ok());
         assert!(judge_smt(1, Some("notsupported")).is_ok());
         assert!(judge_smt(1, None).is_ok());
-        assert!(!judge_smt(1, Some("off")).is_ok());
+        assert_eq!(judge_smt(1, Some("off")), Finding::SmtOff);
+        assert_eq!(judge_smt(1, Some("forceoff")), Finding::SmtOffAtBoot);
+        assert!(!Finding::SmtOff.is_ok());
     }
 }

@@ -6,7 +6,7 @@ use crate::cosched::CoschedRequest;
 use crate::error::JobError;
 use pinwise_coscheduling::{Coscheduler, PairSeats};
 use pinwise_counters::{CountSource, PerfSource};
-use pinwise_linux::{Pid, Streams};
+use pinwise_linux::{Pid, Streams, take_precedence};
 use pinwise_measure::{CounterEvent, Interrupt, ProgramNote, Testbed};
 use pinwise_metric::{Meter, Metric, MetricSpec};
 use pinwise_programs::{
@@ -81,6 +81,8 @@ pub(crate) fn open_running(
     let scope = scope(&request.subject).ok_or_else(|| {
         JobError::Usage("give programs that run: --pid, --tree or --cgroup".into())
     })?;
+    // The words of a resumed search have not told that its programs run.
+    take_precedence();
     let mut found = FoundPrograms::attach(scope, interrupt).map_err(coschedule_error)?;
     let machine = allowed_to(&found.mask(), whole_machine()?);
     let machine = allowed_machine(machine, request.cpus.as_deref())?;

@@ -8,7 +8,9 @@ use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
-use pinwise_linux::{InitialMemory, Launch, Pid, Streams, Target, memory, process};
+use pinwise_linux::{
+    InitialMemory, Launch, Pid, Streams, Target, memory, process, take_precedence,
+};
 use pinwise_measure::{Interrupt, MemoryPolicy, MemoryUse, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
@@ -94,6 +96,8 @@ pub(super) fn open(
     let filter = thread_filter(request, &opening)?;
     let (mut target, mut streams, machine) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
+            // The words of a resumed search have not told that its program runs.
+            take_precedence();
             let target = Target::attach(scope).map_err(target_error)?;
             // Before anybody waits for a metric.
             target.check_permission().map_err(target_error)?;
