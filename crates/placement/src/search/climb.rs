@@ -253,7 +253,14 @@ fn moves(from: &Assignment, space: &Space, roles: &[Vec<usize>]) -> Vec<Move> {
             (a + 1..roles.len()).filter(|&b| roles[b].len() == first.len() && first.len() > 1);
         moves.extend(alike.map(|b| Move::Roles(a, b)));
     }
-    moves.retain(|&change| space.allows(&apply(from, change, roles)));
+    // A swap leaves as many threads on each context. With thousands of threads there are millions.
+    let swaps_fit = space.allows(from);
+    moves.retain(|&change| match change {
+        Move::Swap(a, b) if swaps_fit => {
+            space.may(a, from.leaf(b) as u32) && space.may(b, from.leaf(a) as u32)
+        }
+        _ => space.allows(&apply(from, change, roles)),
+    });
     moves
 }
 
@@ -269,4 +276,27 @@ fn apply(from: &Assignment, change: Move, roles: &[Vec<usize>]) -> Assignment {
         }
     }
     Assignment::new(leaves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::{Alike, CpuSet, Machine, PerContext, SharingTree};
+
+    #[test]
+    fn every_move_stays_in_the_space() {
+        let machine = Machine::from_shape("1x2x2").unwrap();
+        let tree = SharingTree::new(&machine, Alike::default());
+        let keeps = CpuSet::parse_list("0,1").unwrap();
+        let masks = [Some(keeps), None, None];
+        let space = Space::masked(tree, &masks, PerContext::AtMost(1)).unwrap();
+        let from = Assignment::new(vec![0, 1, 2]);
+        let moves = moves(&from, &space, &[vec![0], vec![1, 2]]);
+        assert!(moves.iter().all(|&change| space.allows(&apply(&from, change, &[]))));
+        let swaps = moves.iter().filter(|change| matches!(change, Move::Swap(..)));
+        // The first thread may not take the place of the third.
+        assert_eq!(swaps.count(), 2);
+        // The other two may go to the free context.
+        assert_eq!(moves.len(), 4);
+    }
 }
