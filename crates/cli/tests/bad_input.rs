@@ -444,7 +444,7 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     assert_eq!(affinities(target.pid()), before);
 }
 
-/// Whoever confines the program is told: the command line of pinwise, or the program.
+/// The refusal names who confines the program: the command line of pinwise, or the program.
 #[test]
 fn a_program_with_one_cpu_is_refused_with_who_may_allow_more() {
     let Some(taskset) = support::tool("taskset") else { return };

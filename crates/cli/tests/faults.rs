@@ -998,12 +998,8 @@ fn without_environment_streams_or_folder_a_program_is_placed_as_ever() {
         assert!(output.status.success(), "{without}: {output:?}");
         assert_eq!(target.affinities(), before, "{without}");
     }
-    let listed = pinwise(
-        ["campaign", "list", "--json", "--store"]
-            .map(Path::new)
-            .into_iter()
-            .chain([folder.path().join("pinwise.db").as_path()]),
-    );
+    let store = folder.path().join("pinwise.db");
+    let listed = pinwise(["campaign", "list", "--json", "--store", store.to_str().unwrap()]);
     assert_eq!(json(&listed)["campaigns"].as_array().unwrap().len(), 3);
 }
 

@@ -54,7 +54,7 @@ fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
         );
         stored = line;
     }
-    // A search that goes on leaves the real-time class as the first did: after it had it.
+    // A resumed search takes the real-time class. It leaves the class once it has attached.
     if !Command::new("chrt").args(["-f", "1", "true"]).status().is_ok_and(|status| status.success())
     {
         return not_judged("this user may not have a real-time class");

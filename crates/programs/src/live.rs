@@ -14,6 +14,7 @@
 mod floor_detail;
 mod memory;
 mod own_masks;
+pub(crate) use own_masks::together;
 mod pins;
 mod slot;
 

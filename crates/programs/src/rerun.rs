@@ -2,11 +2,12 @@
 //!
 //! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the
 //! program prints. One run first shows which threads the program has and which of them run. After
-//! that, each run places the threads of the same names as they appear, on the CPUs that they had
-//! together. Runs differ: if a thread does not appear, or a new one is busy, it is counted and
-//! reported. A run in which a thread lost its place to another, as seen every 20 ms, does not
-//! count.
+//! that, each run places the threads of the same names as they appear. The search has the CPUs that
+//! any of them could use in that first run. Runs differ: if a thread does not appear, or a new one
+//! is busy, it is counted and reported. A run in which a thread lost its place to another, as seen
+//! every 20 ms, does not count.
 
+use crate::live::together;
 use crate::pin_history::PinHistory;
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures::duration;
@@ -115,7 +116,7 @@ fn nothing_ran(name: String, took: Duration) -> TargetError {
 /// together. `None`: nothing is known, or the program gave each thread another single CPU. That is
 /// a layout, and the user asks for another one.
 fn confinement(affinities: &[CpuSet]) -> Option<CpuSet> {
-    let theirs = affinities.iter().fold(CpuSet::new(), |all, one| all.union(one));
+    let theirs = together(affinities);
     let laid_out = theirs.len() > 1 && affinities.iter().all(|one| one.len() == 1);
     (!theirs.is_empty() && !laid_out).then_some(theirs)
 }

@@ -81,7 +81,7 @@ pub(crate) fn open_running(
     let scope = scope(&request.subject).ok_or_else(|| {
         JobError::Usage("give programs that run: --pid, --tree or --cgroup".into())
     })?;
-    // The words of a resumed search have not told that its programs run.
+    // A resumed search takes it only here.
     take_precedence();
     let mut found = FoundPrograms::attach(scope, interrupt).map_err(coschedule_error)?;
     let machine = allowed_to(&found.mask(), whole_machine()?);

@@ -96,7 +96,7 @@ pub(super) fn open(
     let filter = thread_filter(request, &opening)?;
     let (mut target, mut streams, machine) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
-            // The words of a resumed search have not told that its program runs.
+            // A resumed search takes it only here.
             take_precedence();
             let target = Target::attach(scope).map_err(target_error)?;
             // Before anybody waits for a metric.

@@ -16,7 +16,7 @@ pub(super) fn own_masks(threads: &[ScannedThread]) -> Vec<CpuSet> {
 }
 
 /// All of these CPUs.
-pub(super) fn together(masks: &[CpuSet]) -> CpuSet {
+pub(crate) fn together(masks: &[CpuSet]) -> CpuSet {
     masks.iter().fold(CpuSet::new(), |all, one| all.union(one))
 }
 

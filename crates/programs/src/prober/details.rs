@@ -78,38 +78,22 @@ fn unseen(activity: &Activity) -> impl Iterator<Item = ProgramNote> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::role_grouping::tests::thread;
     use super::*;
-    use pinwise_linux::thread::{Pid, StartTime, ThreadId, Tid};
     use pinwise_monitor::ThreadActivity;
 
-    /// A program of which no look caught a thread asleep is as visible as any other.
+    /// A look may catch no thread asleep. That hides nothing.
     #[test]
     fn only_what_the_kernel_does_not_report_has_a_note() {
-        let elapsed = Duration::from_millis(100);
-        let thread = |ran, locked, migrations| ThreadActivity {
-            id: ThreadId { pid: Pid(7), tid: Tid(7), start: StartTime(1) },
-            comm: "w0".into(),
-            elapsed,
-            ran,
-            waited: Duration::ZERO,
-            slept: elapsed - ran,
-            locked,
-            looks: 10,
-            voluntary: 0,
-            involuntary: 0,
-            migrations,
-            cpu: None,
-        };
         let notes = |threads| -> Vec<ProgramNote> {
-            unseen(&Activity { threads, ..Activity::none(elapsed) }).collect()
+            unseen(&Activity { threads, ..Activity::none(Duration::from_millis(100)) }).collect()
         };
-        let (none, some) = (Duration::ZERO, elapsed / 2);
-        assert_eq!(notes(vec![thread(elapsed, Some(none), Some(0))]), []);
-        assert_eq!(notes(vec![thread(some, None, Some(3))]), [ProgramNote::LockUnseen]);
-        assert_eq!(notes(vec![thread(some, Some(some), None)]), [ProgramNote::MigrationsUnseen]);
+        let unmoved = || ThreadActivity { migrations: None, ..thread(7, "w0", 50, Some(50)) };
+        assert_eq!(notes(vec![thread(7, "w0", 100, Some(0))]), []);
+        assert_eq!(notes(vec![thread(7, "w0", 50, None)]), [ProgramNote::LockUnseen]);
+        assert_eq!(notes(vec![unmoved()]), [ProgramNote::MigrationsUnseen]);
         // One thread shows it, and one does not.
-        let half = vec![thread(some, None, Some(3)), thread(some, Some(none), Some(3))];
-        assert_eq!(notes(half), []);
+        assert_eq!(notes(vec![thread(7, "w0", 50, None), thread(8, "w1", 50, Some(0))]), []);
         assert_eq!(notes(Vec::new()), [], "nobody watched");
     }
 }

@@ -71,11 +71,16 @@ fn simultaneous(threads: &[&ThreadActivity]) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use pinwise_linux::thread::{Pid, StartTime, ThreadId, Tid};
 
-    fn thread(tid: i32, comm: &str, ran: u64, locked: Option<u64>) -> ThreadActivity {
+    pub(in crate::prober) fn thread(
+        tid: i32,
+        comm: &str,
+        ran: u64,
+        locked: Option<u64>,
+    ) -> ThreadActivity {
         ThreadActivity {
             id: ThreadId { pid: Pid(7), tid: Tid(tid), start: StartTime(1) },
             comm: comm.into(),

@@ -142,11 +142,8 @@ impl ProgramRun {
             });
             // A panic of the metric leaves `done` false.
             let is_done = || done.load(Ordering::Relaxed) || measuring.is_finished();
-            let watch = |monitor: &mut Monitor, time, over: &dyn Fn() -> bool| {
-                self.watch(monitor, time, over)
-            };
             // The metric, which is not read before that, warms up equally long.
-            let watched = watch(&mut monitor, warm_up(window), &is_done).and_then(|_| {
+            let watched = self.watch(&mut monitor, warm_up(window), &is_done).and_then(|_| {
                 let initialization = self.begin.elapsed();
                 let mut parts = Vec::new();
                 // This lasts until the metric is complete or has given up, or the probe has to end.
@@ -157,7 +154,7 @@ impl ProgramRun {
                     let over = || is_done() || made.load(Ordering::Relaxed) != before;
                     let first = cpus.is_none() && parts.is_empty();
                     let length = if first { window / 2 } else { Duration::MAX };
-                    let mut part = watch(&mut monitor, length, &over)?;
+                    let mut part = self.watch(&mut monitor, length, &over)?;
                     if parts.is_empty() && is_done() && part.elapsed < window / 4 {
                         // On a busy machine this begins when the metric is done. So short a part
                         // shows nothing. What ends the program now does not matter.
