@@ -5,7 +5,7 @@ Places programs of which all threads spin. Each is placed to the end of a budget
 by INT and by KILL once a thread is pinned. Prints how long that took, when all affinities were as
 before, and how many threads differ if they never were.
 
-Usage: lab/bench/busy.py [THREADS ...]    32, 128, 600 and 2,000 without arguments, two minutes
+Usage: lab/bench/busy.py [THREADS ...]    32, 128, 600 and 2,000 without arguments
 PINWISE=target/release/pinwise
 Needs: cargo build --release -p pinwise, gcc, and the right to SCHED_FIFO: what watches has to run.
 """

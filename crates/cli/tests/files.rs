@@ -1,5 +1,4 @@
-//! What holds for the files of the repository: links lead somewhere, lines end at 100 columns. Also
-//! for the crates that it is built from.
+//! What holds for the files of the repository: links lead somewhere, lines end at 100 columns.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,68 +24,6 @@ fn lines_of_sources_end_at_100_columns() {
     sources.retain(|file| !as_it_came.iter().any(|part| file.to_string_lossy().contains(part)));
     let long: Vec<String> = sources.iter().flat_map(|file| long_lines(file)).collect();
     assert!(long.is_empty(), "lines beyond {COLUMNS} columns:\n{}", long.join("\n"));
-}
-
-/// Licences under which pinwise may use a crate. 0BSD asks for nothing, not even to be named.
-const LICENCES: [&str; 7] =
-    ["MIT", "Apache-2.0", "Unlicense", "0BSD", "Zlib", "bzip2-1.0.6", "Unicode-3.0"];
-
-/// Crates of which the build has several versions. Others depend on the older one.
-const SEVERAL_VERSIONS: [&str; 4] = ["shlex", "syn", "thiserror", "thiserror-impl"];
-
-/// What the program is built from on this machine has a free licence.
-#[test]
-fn dependencies_have_known_licences() {
-    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform"])
-        .arg(platform)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
-    let mut refused = Vec::new();
-    for package in packages {
-        let (name, licence) = (package["name"].as_str().unwrap(), package["license"].as_str());
-        let accepted = |choice: &str| LICENCES.contains(&choice.trim_matches(['(', ')', ' ']));
-        // Every part of `(A OR B) AND C`.
-        let is_free = |licence: &str| {
-            let mut parts = licence.split(" AND ");
-            parts.all(|part| part.replace('/', " OR ").split(" OR ").any(accepted))
-        };
-        if !licence.is_some_and(is_free) {
-            refused.push(format!("{name}: licence {licence:?}"));
-        }
-    }
-    assert!(packages.len() > 100, "only {} packages", packages.len());
-    assert!(refused.is_empty(), "{}", refused.join("\n"));
-}
-
-/// What any platform and the fuzzing need is from crates.io only. A crate has one version, except
-/// those of [`SEVERAL_VERSIONS`].
-#[test]
-fn dependencies_come_from_one_place_and_in_one_version() {
-    for (lock, several) in [("Cargo.lock", &SEVERAL_VERSIONS[..]), ("fuzz/Cargo.lock", &[])] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let text = fs::read_to_string(root.join(lock)).unwrap();
-        let values = |key: &str| {
-            let begin = format!("{key} = \"");
-            let lines =
-                text.lines().filter_map(|line| line.strip_prefix(&begin)?.strip_suffix('"'));
-            lines.map(str::to_owned).collect::<Vec<String>>()
-        };
-        let mut versions: BTreeMap<String, usize> = BTreeMap::new();
-        values("name").into_iter().for_each(|name| *versions.entry(name).or_default() += 1);
-        assert!(versions.len() > 100, "only {} packages in {lock}", versions.len());
-        let twice = versions.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name);
-        assert_eq!(twice.collect::<Vec<_>>(), several, "{lock}");
-        for source in values("source") {
-            let registry = "registry+https://github.com/rust-lang/crates.io-index";
-            assert_eq!(source, registry, "{lock}");
-        }
-    }
 }
 
 /// A hyphen can be typed, searched for and copied into a shell; the minus sign of Unicode cannot.
